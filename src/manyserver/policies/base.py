@@ -1,0 +1,269 @@
+"""What a dispatching policy is: a sampling rule, a preference, and what breaks ties.
+
+An arrival looks at some servers (the *sampling*) and joins the one with the smallest
+*preference*, a number that depends on the jobs already there and on the speed of the server.
+Everything computed in this package reads the policy through :meth:`Policy.sampling` and
+:meth:`Policy.rank_table` and knows nothing else about it.
+"""
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from numbers import Integral
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from manyserver.model import System, UnstableSystem
+
+__all__ = ["Branch", "Draw", "Policy", "Sampling", "one_pool", "per_pool", "whole_system"]
+
+Ties = Literal["fastest", "uniform"]
+
+ROUNDING = 1e-12
+"""Relative rounding error allowed for when a flow is compared with a capacity."""
+
+
+def checked_choices(value: object, smallest: int = 1) -> int:
+    """Return `value` as a number of choices, or raise ValueError."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < smallest:
+        raise ValueError(f"d = {value!r}: must be an integer >= {smallest}")
+    return int(value)
+
+
+def checked_choices_per_pool(value: object, smallest: int = 0) -> tuple[int, ...]:
+    """Return `value` as a number of choices for every pool, or raise ValueError."""
+    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)) or not len(value):
+        raise ValueError(
+            f"d = {value!r}: must be a list with one integer >= {smallest} for every pool"
+        )
+    choices = tuple(checked_choices(item, smallest) for item in value)
+    if not any(choices):
+        raise ValueError(f"d = {list(choices)}: at least one pool must be looked at")
+    return choices
+
+
+def checked_choices_or_list(value: object, smallest: int = 0) -> int | tuple[int, ...]:
+    """Return `value` as one number of choices or as one for every pool, or raise ValueError."""
+    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
+        return checked_choices(value)
+    return checked_choices_per_pool(value, smallest)
+
+
+def match_pools(name: str, values: Sequence[object], system: System) -> None:
+    """Raise ValueError unless a parameter has one value for every pool."""
+    if len(values) != len(system.pools):
+        raise ValueError(
+            f"{name} = {list(values)}: has {len(values)} values; must have one for each of the "
+            f"{len(system.pools)} pools"
+        )
+
+
+@dataclass(frozen=True)
+class Draw:
+    """`count` servers, drawn uniformly from all servers of `pools`.
+
+    Parameters
+    ----------
+    pools : tuple of int
+        Positions of the pools: one pool, or all of them.
+    count : int
+        Number of servers drawn, at least one.
+    """
+
+    pools: tuple[int, ...]
+    count: int
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The draws that an arrival makes together, with the probability that it makes these."""
+
+    probability: float
+    draws: tuple[Draw, ...]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which servers an arrival looks at: it picks one branch, and makes all of its draws.
+
+    Parameters
+    ----------
+    branches : tuple of Branch
+        Their probabilities sum to one.
+    replacement : bool
+        Whether a draw may look at the same server twice.
+    """
+
+    branches: tuple[Branch, ...]
+    replacement: bool = False
+
+
+def per_pool(d: Sequence[int], replacement: bool = False) -> Sampling:
+    """Look at ``d[j]`` servers of every pool ``j``."""
+    draws = tuple(Draw((pool,), count) for pool, count in enumerate(d) if count)
+    return Sampling((Branch(1.0, draws),), replacement)
+
+
+def whole_system(d: int, n_pools: int, replacement: bool = False) -> Sampling:
+    """Look at ``d`` servers drawn from the whole system."""
+    return Sampling((Branch(1.0, (Draw(tuple(range(n_pools)), d),)),), replacement)
+
+
+def one_pool(
+    probabilities: Sequence[float], d: Sequence[int], replacement: bool = False
+) -> Sampling:
+    """Pick pool ``j`` with probability ``probabilities[j]`` and look at ``d[j]`` of its servers."""
+    branches = tuple(
+        Branch(float(probability), (Draw((pool,), d[pool]),))
+        for pool, probability in enumerate(probabilities)
+        if probability > 0
+    )
+    return Sampling(branches, replacement)
+
+
+class Policy(ABC):
+    """A memoryless dispatching policy.
+
+    A subclass is a frozen dataclass whose fields are the policy's parameters. It says what the
+    policy looks at and what it prefers; a module in this package that defines one is found by
+    :func:`manyserver.policy` under the class attribute `name`.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    replacement: bool
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.replacement, bool):
+            raise ValueError(f"replacement = {self.replacement!r}: must be true or false")
+
+    @property
+    def ties(self) -> Ties:
+        """Who wins among equal preferences: each alike, or the fastest (equals: each alike)."""
+        return "uniform"
+
+    @abstractmethod
+    def sampling(self, system: System) -> Sampling:
+        """Say which servers an arrival looks at."""
+
+    @abstractmethod
+    def preference(self, level: int, speed: Fraction) -> Fraction:
+        """Rate a server that holds `level` jobs; the smallest value wins.
+
+        The value must not decrease with `level`.
+        """
+
+    @classmethod
+    def parameter_names(cls) -> tuple[str, ...]:
+        """Return the names of the parameters."""
+        return tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """The parameters by name, as plain JSON values, in alphabetical order."""
+        values = {name: getattr(self, name) for name in self.parameter_names()}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in sorted(values.items())
+        }
+
+    def rank_table(self, system: System, levels: int) -> np.ndarray:
+        """Turn the preference into integers.
+
+        Parameters
+        ----------
+        system : System
+            Gives the speeds of the pools.
+        levels : int
+            Number of levels, at least one.
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (pool, level)
+            Position of (pool, level) in the order of preference, from 0. Equal ranks are ties,
+            broken uniformly among the servers looked at.
+        """
+        keys = [
+            [
+                (self.preference(level, pool.speed), -pool.speed if self.ties == "fastest" else 0)
+                for level in range(levels)
+            ]
+            for pool in system.pools
+        ]
+        order = {key: rank for rank, key in enumerate(sorted(set(itertools.chain(*keys))))}
+        return np.array([[order[key] for key in row] for row in keys], dtype=np.int64)
+
+    def check(self, system: System) -> None:
+        """Refuse a system that this policy cannot serve.
+
+        Raises
+        ------
+        ValueError
+            If the parameters do not fit the pools, or more distinct servers are asked for than
+            there are.
+        UnstableSystem
+            If some set of pools receives more work than it can do. An arrival is forced into a
+            set of pools when all the servers it looks at belong to it; each set must be able to
+            serve the arrivals forced into it (for SQ(d) on the whole system, every set B of
+            pools: arrival_rate * fraction(B)**d < capacity(B)).
+        """
+        sampling = self.sampling(system)
+        if system.n_servers is not None and not sampling.replacement:
+            self._check_draws(sampling, system)
+        n_pools = len(system.pools)
+        for size in range(1, n_pools + 1):
+            for subset in itertools.combinations(range(n_pools), size):
+                self._check_subset(sampling, system, subset)
+
+    def _check_draws(self, sampling: Sampling, system: System) -> None:
+        for draw in itertools.chain(*(branch.draws for branch in sampling.branches)):
+            available = sum(system.counts[pool] for pool in draw.pools)
+            if draw.count > available:
+                where = f"pool {draw.pools[0]}" if len(draw.pools) == 1 else "the system"
+                raise ValueError(
+                    f"d = {draw.count}: must be at most {available}, the number of servers in "
+                    f"{where}, unless replacement is true"
+                )
+
+    def _check_subset(self, sampling: Sampling, system: System, subset: tuple[int, ...]) -> None:
+        if any(system.pools[pool].buffer is not None for pool in subset):
+            return
+        forced = system.arrival_rate * sum(
+            branch.probability * _all_inside(branch, subset, system, sampling.replacement)
+            for branch in sampling.branches
+        )
+        capacity = float(sum(system.pools[i].fraction * system.pools[i].speed for i in subset))
+        if forced >= capacity * (1 - ROUNDING):
+            which = f"pool {subset[0]}" if len(subset) == 1 else f"pools {list(subset)} together"
+            raise UnstableSystem(
+                f"arrival_rate = {system.arrival_rate:g}: policy {self.name} sends {which} at "
+                f"least {forced:.6g} jobs per unit of time and server of the system; must be "
+                f"below their capacity of {capacity:.6g}",
+                pools=subset,
+            )
+
+
+def _all_inside(
+    branch: Branch, subset: tuple[int, ...], system: System, replacement: bool
+) -> float:
+    """Probability that every server looked at belongs to the pools in `subset`."""
+    return math.prod(_inside(draw, subset, system, replacement) for draw in branch.draws)
+
+
+def _inside(draw: Draw, subset: tuple[int, ...], system: System, replacement: bool) -> float:
+    """Probability that every server of a draw belongs to the pools in `subset`."""
+    if set(draw.pools) <= set(subset):
+        return 1.0
+    inside = [pool for pool in draw.pools if pool in subset]
+    if system.n_servers is None or replacement:
+        total = sum(system.pools[pool].fraction for pool in draw.pools)
+        share = sum((system.pools[pool].fraction for pool in inside), start=Fraction(0)) / total
+        return float(share) ** draw.count
+    available = sum(system.counts[pool] for pool in draw.pools)
+    return math.comb(sum(system.counts[pool] for pool in inside), draw.count) / math.comb(
+        available, draw.count
+    )

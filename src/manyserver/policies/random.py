@@ -1,0 +1,87 @@
+"""State-independent routing: a pool at random, then a server of it at random."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from manyserver.model import System
+from manyserver.policies.base import Policy, Sampling, match_pools, one_pool
+from manyserver.policies.split import checked_probabilities, naive_split, optimal_split
+
+__all__ = ["NaiveSplit", "OptimalSplit", "Random"]
+
+
+class StateIndependent(Policy):
+    """Base of the policies that look at one server only, and so have nothing to prefer."""
+
+    def probabilities_for(self, system: System) -> tuple[float, ...]:
+        """Return the probability of each pool."""
+        raise TypeError(f"{type(self).__name__} does not say how it splits arrivals")
+
+    def sampling(self, system: System) -> Sampling:
+        """Look at one server of a pool picked at random."""
+        probabilities = self.probabilities_for(system)
+        return one_pool(probabilities, [1] * len(system.pools), self.replacement)
+
+    def preference(self, level: int, speed: Fraction) -> Fraction:
+        """Prefer nothing: there is one server to choose from."""
+        return Fraction(0)
+
+
+@dataclass(frozen=True)
+class Random(StateIndependent):
+    """Send each arrival to pool ``j`` with a given probability.
+
+    Parameters
+    ----------
+    probabilities : sequence of float, shape (pool,)
+        They sum to one.
+    replacement : bool
+        Makes no difference here, as one server is looked at.
+    """
+
+    name: ClassVar[str] = "random"
+    title: ClassVar[str] = "Random"
+
+    probabilities: tuple[float, ...]
+    replacement: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "probabilities", checked_probabilities(self.probabilities))
+
+    def probabilities_for(self, system: System) -> tuple[float, ...]:
+        """Return the given probabilities."""
+        match_pools("probabilities", self.probabilities, system)
+        return self.probabilities
+
+
+@dataclass(frozen=True)
+class NaiveSplit(StateIndependent):
+    """Send each arrival to a pool with probability in proportion to the pool's capacity."""
+
+    name: ClassVar[str] = "naive_split"
+    title: ClassVar[str] = "Naive split"
+
+    replacement: bool = False
+
+    def probabilities_for(self, system: System) -> tuple[float, ...]:
+        """Return the shares of capacity."""
+        return naive_split(system)
+
+
+@dataclass(frozen=True)
+class OptimalSplit(StateIndependent):
+    """Send each arrival to a pool with the probabilities that minimise the mean sojourn time.
+
+    The best that can be done without looking at the state (arXiv:1311.5806).
+    """
+
+    name: ClassVar[str] = "optimal_split"
+    title: ClassVar[str] = "Optimal split"
+
+    replacement: bool = False
+
+    def probabilities_for(self, system: System) -> tuple[float, ...]:
+        """Return the best probabilities for this arrival rate."""
+        return optimal_split(system)

@@ -1,0 +1,33 @@
+"""Instances of every policy in the registry, for tests that walk over all of them."""
+
+import manyserver as ms
+from manyserver.policies import Policy, names
+
+_PARAMETERS: dict[str, list[dict[str, object]]] = {
+    "random": [{"probabilities": [0.125, 0.35, 0.525]}],
+    "naive_split": [{}],
+    "optimal_split": [{}],
+    "sq": [{"d": 2}, {"d": 3, "ties": "fastest"}],
+    "hybrid_sq": [{"d": 2, "split": "naive"}, {"d": [1, 2, 3]}],
+    "scheme1": [{"d": [1, 2, 2]}],
+    "scheme2": [{"d": [2, 1, 2]}],
+    "sed": [{"d": [1, 2, 2]}, {"d": 3}],
+}
+
+
+def policies() -> list[Policy]:
+    """Every policy, for three pools, with and without replacement."""
+    missing = set(names()) - set(_PARAMETERS)
+    assert not missing, f"say with which parameters {missing} are tested"
+    return [
+        ms.policy(name, **parameters, replacement=replacement)
+        for name in names()
+        for parameters in _PARAMETERS[name]
+        for replacement in (False, True)
+    ]
+
+
+POOLS = [ms.Pool("1/4", "1/2"), ms.Pool("1/4", "3/2"), ms.Pool("1/2", 1)]
+"""Three pools of capacity one at which every policy above is stable up to a load of 0.9."""
+EQUAL = [ms.Pool("1/4", 1), ms.Pool("1/4", 1), ms.Pool("1/2", 1)]
+"""Three pools of equal speed, where ties between pools are broken uniformly."""
