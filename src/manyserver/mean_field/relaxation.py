@@ -1,0 +1,61 @@
+"""How fast the mean field forgets where it started."""
+
+import numpy as np
+
+from manyserver.mean_field.drift import Drift
+from manyserver.mean_field.fixed_point import fixed_point
+from manyserver.mean_field.separable import separable_pools
+from manyserver.model import System
+from manyserver.policies import Policy
+
+__all__ = ["relaxation_time"]
+
+DENSE = 400
+"""Matrices of up to this order are diagonalised in full."""
+SMALLEST_TAIL = 1e-14
+
+
+def relaxation_time(system: System, policy: Policy) -> float:
+    r"""Compute the time constant of the slowest mode at the mean-field fixed point.
+
+    Parameters
+    ----------
+    system : System
+    policy : Policy
+
+    Returns
+    -------
+    float
+        ``-1 / max Re(eigenvalues)`` of the Jacobian of the drift, in units of time. Pools in
+        which an arrival looks at one server only relax like M/M/1 queues, with
+        :math:`(\sqrt{C} - \sqrt{a})^{-2}`.
+
+    Raises
+    ------
+    ValueError, UnstableSystem
+        As in :func:`fixed_point`.
+
+    Examples
+    --------
+    >>> import manyserver as ms
+    >>> system = ms.System(0.9, [ms.Pool("1/2", "1/5"), ms.Pool("1/2", "9/5")])
+    >>> round(1 / relaxation_time(system, ms.policy("scheme1", d=[2, 2])), 3)
+    0.074
+    """
+    solution = fixed_point(system, policy)
+    pools = separable_pools(system, policy)
+    if pools is not None and all(pool.d == 1 for pool in pools):
+        gaps = [(pool.speed**0.5 - pool.arrival_rate**0.5) ** 2 for pool in pools]
+        return float(1 / min(gaps))
+    tails = solution.queue_tail.values
+    levels = int(np.flatnonzero((tails > SMALLEST_TAIL).any(axis=0))[-1]) + 2
+    drift = Drift(system, policy, max(levels, 3))
+    matrix = drift.jacobian(drift.state(tails))
+    if len(matrix) <= DENSE:
+        eigenvalues = np.linalg.eigvals(matrix)
+    else:
+        from scipy.sparse.linalg import eigs
+
+        start = np.ones(len(matrix))
+        eigenvalues = eigs(matrix, k=4, sigma=0.0, v0=start, return_eigenvectors=False)
+    return float(-1 / eigenvalues.real.max())

@@ -1,0 +1,206 @@
+"""Every variable a result can hold: its dimensions, unit, symbol and meaning.
+
+Methods hand bare arrays to :func:`labelled`, which checks them against this registry and adds
+names, units and coordinates, so that all results look the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from manyserver.model import System
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["CORRECTION", "HALF_WIDTH", "REFINED", "VARIABLES", "Variable", "labelled", "lookup"]
+
+HALF_WIDTH = "_half_width"
+"""Suffix of the variable that holds the half-width of another one's 95 % interval."""
+CORRECTION = "_correction"
+"""Suffix of the coefficient c of 1/N in a variable, x_N = x + c/N with N servers."""
+REFINED = "_refined"
+"""Suffix of a variable to order 1/N, at the number of servers asked for."""
+
+_MEANING = {
+    HALF_WIDTH: "95 % half-width",
+    CORRECTION: "coefficient of 1/N, N servers",
+    REFINED: "mean field with the 1/N correction",
+}
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One variable of a result.
+
+    Parameters
+    ----------
+    dims : tuple of str
+        Its dimensions; results over time or over a study have further ones before these.
+    units : str
+        In terms of ``jobs`` and ``time`` (mean job size divided by speed 1); ``"1"`` for none.
+    symbol : str
+        As the papers write it, for figures.
+    long_name : str
+        One line of plain words.
+    """
+
+    dims: tuple[str, ...]
+    units: str
+    symbol: str
+    long_name: str
+
+
+VARIABLES: dict[str, Variable] = {
+    "queue_tail": Variable(
+        ("pool", "level"), "1", "u_k^{(j)}", "fraction of the pool's servers with at least k jobs"
+    ),
+    "queue_log_tail": Variable(
+        ("pool", "level"), "1", r"\log u_k^{(j)}", "natural logarithm of the queue tail"
+    ),
+    "queue_mean": Variable(("pool",), "jobs", "L^{(j)}", "mean number of jobs at a server"),
+    "jobs_per_server": Variable((), "jobs", "L", "mean number of jobs per server, all pools"),
+    "sojourn_mean": Variable((), "time", "W", "mean sojourn time of a job (Little's law)"),
+    "waiting_probability": Variable(
+        (), "1", "P_w", "probability that an arrival joins a busy server"
+    ),
+    "blocking_probability": Variable((), "1", "P_b", "probability that an arrival is lost"),
+    "joining_rate": Variable(
+        ("pool", "level"),
+        "1/time",
+        r"\lambda_k^{(j)}",
+        "arrivals per unit of time to one server of the pool that holds k jobs",
+    ),
+    "residual": Variable((), "1", "r", "largest relative imbalance of the flows between levels"),
+    "truncation_error": Variable(
+        (), "1", r"\epsilon", "relative error of the mean number of jobs from levels left out"
+    ),
+    "simulated_time": Variable((), "time", "T", "measured time, all replications"),
+    "n_events": Variable((), "1", "n_e", "arrivals and departures while measuring"),
+    "n_batches": Variable((), "1", "b", "batches behind the half-widths"),
+    "autocorrelation_time": Variable(
+        (), "time", r"\tau", "integrated autocorrelation time of the number of jobs"
+    ),
+    "interval_reliable": Variable((), "1", "", "whether the half-widths rest on enough batches"),
+    "precision_met": Variable((), "1", "", "whether the precision asked for was reached"),
+    "queue_tail_covariance": Variable(
+        ("pool", "level", "other_pool", "other_level"),
+        "1",
+        r"N \operatorname{Cov}(u_k^{(j)}, u_l^{(i)})",
+        "N times the covariance of two queue tails, many servers",
+    ),
+    "jobs_per_server_variance": Variable(
+        (), "jobs^2", r"N \operatorname{Var} L", "N times the variance of the jobs per server"
+    ),
+    "refinement_residual": Variable(
+        (), "1", "", "largest relative error of the conservation laws at order 1/N"
+    ),
+}
+"""The registry, by name."""
+
+
+def lookup(name: str) -> Variable:
+    """Return the description of a variable, or of its half-width, correction or refinement.
+
+    Raises
+    ------
+    KeyError
+        If there is no such variable.
+
+    Examples
+    --------
+    >>> lookup("sojourn_mean_half_width").long_name
+    "95 % half-width: mean sojourn time of a job (Little's law)"
+    """
+    if name in VARIABLES:
+        return VARIABLES[name]
+    for suffix, meaning in _MEANING.items():
+        if name.endswith(suffix):
+            base = VARIABLES[name.removesuffix(suffix)]
+            return Variable(base.dims, base.units, "", f"{meaning}: {base.long_name}")
+    raise KeyError(name)
+
+
+def labelled(
+    values: Mapping[str, object],
+    system: System,
+    *,
+    time: np.ndarray | None = None,
+    attrs: Mapping[str, object] | None = None,
+) -> xr.Dataset:
+    """Turn bare arrays into a dataset with names, units and coordinates.
+
+    Parameters
+    ----------
+    values : mapping of str to array_like
+        By variable name; the shape is that of the variable's dimensions.
+    system : System
+        Gives the coordinates of ``pool``.
+    time : numpy.ndarray, shape (time,), optional
+        Puts a dimension ``time`` before those of every variable.
+    attrs : mapping, optional
+        Attributes of the dataset.
+
+    Returns
+    -------
+    xarray.Dataset
+
+    Raises
+    ------
+    KeyError
+        If a name is not in the registry.
+    """
+    # Imported here so that a study can be checked without waiting for xarray.
+    import xarray as xr
+
+    lead = () if time is None else ("time",)
+    data = {}
+    levels = 0
+    for name, value in values.items():
+        variable = lookup(name)
+        array = np.asarray(value)
+        dims = lead + variable.dims
+        if array.ndim != len(dims):
+            raise ValueError(f"{name}: has shape {array.shape}; must have dimensions {dims}")
+        if "level" in dims:
+            levels = max(levels, array.shape[dims.index("level")])
+        described = {"units": variable.units, "long_name": variable.long_name}
+        if variable.symbol:
+            described["symbol"] = variable.symbol
+        data[name] = (dims, array, described)
+    coords = _coordinates(system, levels, time)
+    if any("other_level" in dims for dims, _, _ in data.values()):
+        for dim in ("pool", "level"):
+            coords[f"other_{dim}"] = (f"other_{dim}", *coords[dim][1:])
+    return xr.Dataset(data, coords=coords, attrs=dict(attrs or {}))
+
+
+def _coordinates(
+    system: System, levels: int, time: np.ndarray | None
+) -> dict[str, tuple[str, np.ndarray, dict[str, str]]]:
+    coords = {
+        "pool": ("pool", np.arange(len(system.pools)), {"long_name": "pool, in the order given"}),
+        "pool_fraction": (
+            "pool",
+            system.fractions,
+            {"units": "1", "symbol": r"\gamma_j", "long_name": "fraction of the servers"},
+        ),
+        "pool_speed": (
+            "pool",
+            system.speeds,
+            {"units": "1", "symbol": "C_j", "long_name": "speed of a server of the pool"},
+        ),
+    }
+    if levels:
+        coords["level"] = (
+            "level",
+            np.arange(levels),
+            {"units": "jobs", "symbol": "k", "long_name": "number of jobs at a server"},
+        )
+    if time is not None:
+        coords["time"] = ("time", time, {"units": "time", "symbol": "t", "long_name": "time"})
+    return coords
