@@ -87,6 +87,7 @@ VARIABLES: dict[str, Variable] = {
     ),
     "interval_reliable": Variable((), "1", "", "whether the half-widths rest on enough batches"),
     "precision_met": Variable((), "1", "", "whether the precision asked for was reached"),
+    "n_states": Variable((), "1", "", "states of the Markov chain"),
     "queue_tail_covariance": Variable(
         ("pool", "level", "other_pool", "other_level"),
         "1",

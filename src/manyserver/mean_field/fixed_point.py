@@ -31,7 +31,7 @@ TOP_TAIL = 1e-17
 FEWEST_LEVELS = 8
 MOST_LEVELS = 4096
 EXTRA_LEVELS = 64
-LOWEST_LOG_TAIL = -2000.0
+LOWEST_LOG_TAIL = -1e7
 """Levels go on to tails of this logarithm, if at most EXTRA_LEVELS are needed; smaller is -inf."""
 BULK = 1e-8
 """Tails below this are iterated in logarithms."""

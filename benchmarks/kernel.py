@@ -1,0 +1,176 @@
+"""Speed of the simulation kernel, against a textbook Gillespie simulation.
+
+Run ``uv run python benchmarks/kernel.py``.
+"""
+# ruff: noqa: NPY002 -- the textbook uses NumPy's global generator, the fastest one of numba's
+
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+
+import manyserver as ms
+from manyserver.policies import Policy
+from manyserver.simulation.replica import Replica
+
+ROUNDS = 7
+STEPS = 2_000_000
+SIZES = (100, 10_000, 1_000_000)
+LEVELS = 64
+CASES: dict[str, tuple[list[ms.Pool], Policy]] = {
+    "SQ(2)": ([ms.Pool(1, 1)], ms.policy("sq", d=2)),
+    "Scheme 1 (2,2)": (
+        [ms.Pool("1/2", "2/3"), ms.Pool("1/2", "4/3")],
+        ms.policy("scheme1", d=[2, 2]),
+    ),
+    "Scheme 2 (2,2)": (
+        [ms.Pool("1/2", "1/5"), ms.Pool("1/2", "9/5")],
+        ms.policy("scheme2", d=[2, 2]),
+    ),
+    "four pools, d = 1": (
+        [ms.Pool("1/4", speed) for speed in ("2/5", "4/5", "6/5", "8/5")],
+        ms.policy("scheme1", d=[1, 1, 1, 1]),
+    ),
+}
+
+
+@njit
+def textbook(jobs, bounds, speeds, arrival_rate, choices, rank, tails, areas, events):  # type: ignore[no-untyped-def]
+    """Gillespie's direct method: an exponential time and a search over the rates, each event.
+
+    `jobs` (server,) and `tails` (pool, level) are changed, `areas` (pool, level) gets the time
+    integral of the tails.
+    """
+    n_pools = len(speeds)
+    # Busy servers of each pool, in front of the idle ones, so that one can be picked.
+    order = np.arange(len(jobs))
+    place = np.arange(len(jobs))
+    busy = np.zeros(n_pools, dtype=np.int64)
+    for pool in range(n_pools):
+        for server in range(bounds[pool], bounds[pool + 1]):
+            if jobs[server] > 0:
+                _swap(order, place, server, bounds[pool] + busy[pool])
+                busy[pool] += 1
+    looked = np.empty(choices.sum(), dtype=np.int64)
+    highest = jobs.max()
+    for _ in range(events):
+        rate = arrival_rate
+        for pool in range(n_pools):
+            rate += speeds[pool] * busy[pool]
+        wait = np.random.exponential(1.0 / rate)
+        for pool in range(n_pools):
+            for level in range(1, highest + 1):
+                areas[pool, level] += tails[pool, level] * wait
+        left = np.random.random() * rate - arrival_rate
+        if left < 0:
+            best, best_pool, best_rank, n_looked = -1, -1, 0, 0
+            for pool in range(n_pools):
+                start = n_looked
+                for _ in range(choices[pool]):
+                    server = np.random.randint(bounds[pool], bounds[pool + 1])
+                    while _among(looked, start, n_looked, server):
+                        server = np.random.randint(bounds[pool], bounds[pool + 1])
+                    looked[n_looked] = server
+                    n_looked += 1
+                    here = rank[pool, jobs[server]]
+                    if best < 0 or here < best_rank:
+                        best, best_pool, best_rank = server, pool, here
+            if jobs[best] == 0:
+                _swap(order, place, best, bounds[best_pool] + busy[best_pool])
+                busy[best_pool] += 1
+            jobs[best] += 1
+            highest = max(highest, jobs[best])
+            tails[best_pool, jobs[best]] += 1
+        else:
+            pool = 0
+            while pool < n_pools - 1 and left >= speeds[pool] * busy[pool]:
+                left -= speeds[pool] * busy[pool]
+                pool += 1
+            server = order[bounds[pool] + np.random.randint(0, busy[pool])]
+            tails[pool, jobs[server]] -= 1
+            jobs[server] -= 1
+            if jobs[server] == 0:
+                busy[pool] -= 1
+                _swap(order, place, server, bounds[pool] + busy[pool])
+
+
+@njit
+def _among(looked, start, stop, server):  # type: ignore[no-untyped-def]
+    found = False
+    for i in range(start, stop):
+        found |= looked[i] == server
+    return found
+
+
+@njit
+def _swap(order, place, server, to):  # type: ignore[no-untyped-def]
+    """Move a server to a place, and the server there to its place."""
+    other, here = order[to], place[server]
+    order[to], order[here] = server, other
+    place[server], place[other] = to, here
+
+
+def kernel_run(system: ms.System, policy: Policy, start: np.ndarray) -> Callable[[], int]:
+    """Return a function that runs the kernel and returns the number of useful events."""
+    replica = Replica(system, policy, start, (1,))
+    return lambda: int(replica.advance(1, STEPS).events.sum())
+
+
+def textbook_run(system: ms.System, policy: Policy, start: np.ndarray) -> Callable[[], int]:
+    """Return a function that runs the textbook simulation of as many events."""
+    replica = Replica(system, policy, start, (1,))
+    jobs = np.concatenate(replica.jobs)
+    tails = replica.tail_counts()[:, :LEVELS].astype(float)
+    arguments = (
+        np.cumsum([0, *system.counts]),
+        system.speeds,
+        system.arrival_rate * sum(system.counts),
+        np.array([policy.parameters["d"]]).ravel(),
+        policy.rank_table(system, LEVELS),
+        tails,
+        np.zeros(tails.shape),
+    )
+
+    def run() -> int:
+        textbook(jobs, *arguments, STEPS // 4)
+        return STEPS // 4
+
+    return run
+
+
+def seconds(run: Callable[[], int]) -> tuple[float, int]:
+    """Return the CPU time of a run, and its useful events."""
+    start = time.thread_time()
+    events = run()
+    return time.thread_time() - start, events
+
+
+def main() -> None:
+    """Print the table."""
+    print(f"{'':18} {'servers':>8} {'ns/step':>8} {'ns/event':>9} {'textbook':>9} {'ratio':>6}")
+    for name, (pools, policy) in CASES.items():
+        for n_servers in SIZES:
+            system = ms.System(0.9, pools, n_servers=n_servers)
+            start = ms.fixed_point(system, policy).queue_tail.values
+            kernel, reference = (
+                kernel_run(system, policy, start),
+                textbook_run(system, policy, start),
+            )
+            kernel(), reference()
+            turns = [(seconds(kernel), seconds(reference)) for _ in range(ROUNDS)]
+            step = statistics.median(1e9 * mine[0] / STEPS for mine, _ in turns)
+            event = statistics.median(1e9 * mine[0] / mine[1] for mine, _ in turns)
+            other = statistics.median(1e9 * its[0] / its[1] for _, its in turns)
+            ratio = statistics.median(
+                (its[0] / its[1]) / (mine[0] / mine[1]) for mine, its in turns
+            )
+            print(
+                f"{name:18} {n_servers:8} {step:8.1f} {event:9.1f} {other:9.1f} {ratio:6.1f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

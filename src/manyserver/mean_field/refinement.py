@@ -1,0 +1,249 @@
+r"""The mean field to order 1/N: how much N servers fluctuate, and where their mean is.
+
+With N servers the queue tails are ``u + v / N`` on average, with the covariance ``V / N``. A job
+that arrives at or leaves a server of pool j changes a tail by :math:`\pm 1 / (\gamma_j N)`. With
+f the drift of the limit, ``f + g / N`` that of N servers, A the Jacobian of f at the fixed point
+and H its Hessian,
+
+.. math::
+
+    A V + V A^\top + Q = 0, \qquad A v + \tfrac12 H : V + g = 0, \qquad
+    Q = \operatorname{diag} \bigl( 2 C_j (u^{(j)}_k - u^{(j)}_{k+1}) / \gamma_j \bigr),
+
+the refined mean field of Gast and Van Houdt (SIGMETRICS 2018, hal-01622054). Here g comes from
+sampling without replacement: the servers looked at are distinct, which is felt at order 1/N.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from manyserver.mean_field.drift import Drift
+from manyserver.mean_field.fixed_point import fixed_point
+from manyserver.mean_field.separable import SeparablePool, separable_pools
+from manyserver.model import Pool, System
+from manyserver.policies import Policy
+from manyserver.policies.sq import SQ
+from manyserver.variables import CORRECTION, REFINED, labelled
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["refine"]
+
+TOP_TAIL = 1e-16
+"""Levels whose tail is below this in every pool are left out."""
+FEWEST_LEVELS = 3
+MOST_LEVELS = 512
+"""Most levels given for a pool in which an arrival looks at one server only."""
+NEGATIVE = 1e-9
+"""A negative variance of this size, relative to the largest, is rounding."""
+
+
+def refine(system: System, policy: Policy) -> xr.Dataset:
+    r"""Compute the 1/N correction of the mean field, and the covariance of the fluctuations.
+
+    Parameters
+    ----------
+    system : System
+        With a number of servers N the refined values are given too; corrections and covariances
+        do not depend on it.
+    policy : Policy
+        Any policy that looks at a fixed number of servers.
+
+    Returns
+    -------
+    xarray.Dataset
+        - ``queue_tail`` (pool, level), ``queue_mean`` (pool), ``jobs_per_server``,
+          ``sojourn_mean`` and ``waiting_probability`` of the limit.
+        - ``<name>_correction`` for each of these: c in :math:`x_N = x + c / N + o(1 / N)`.
+        - ``<name>_refined`` for each of these, if `system` has a number of servers: x + c / N,
+          which may leave the possible range when N is small.
+        - ``queue_tail_covariance`` (pool, level, other_pool, other_level) and
+          ``jobs_per_server_variance``: N times the covariance and the variance, in the limit.
+        - The errors ``residual``, ``truncation_error`` and ``refinement_residual``.
+
+    Raises
+    ------
+    ValueError
+        If the policy does not fit the system, or looks at more servers the more there are: then
+        the joining law is not smooth.
+    UnstableSystem
+        If some pools get more work than they can do.
+    RuntimeError
+        If the fixed point is not stable, or was not found.
+
+    Notes
+    -----
+    Derivatives are analytic. The conservation laws behind ``refinement_residual``, both exact at
+    every N: as many jobs leave as arrive, so that the mean work rate of the busy servers has no
+    correction; and N times its covariance with the jobs per server is the arrival rate. Sampling
+    with and without replacement differ in the correction, not in the covariance. Where arrivals
+    look at one server only, servers are independent: there is no correction, and at most 512
+    levels are given.
+
+    Examples
+    --------
+    >>> import manyserver as ms
+    >>> result = ms.refine(ms.System(0.7, [ms.Pool(1, 1)], n_servers=10), ms.policy("sq", d=2))
+    >>> float(result.jobs_per_server_correction.round(5))
+    0.39066
+    >>> float(result.jobs_per_server_refined.round(4))
+    1.1692
+    """
+    _refuse_growing_draws(system, policy)
+    limit = fixed_point(system, policy)
+    tails = limit.queue_tail.values
+    pools = separable_pools(system, policy)
+    if pools is None:
+        expansion = _expand(system, policy, tails)
+    else:
+        expansion = _expand_separately(system, pools, policy.replacement)
+    levels = expansion.correction.shape[1]
+    means = {
+        "queue_tail": tails[:, :levels],
+        **{
+            name: limit[name].values
+            for name in ("queue_mean", "jobs_per_server", "sojourn_mean", "waiting_probability")
+        },
+    }
+    corrections = _corrections(system, expansion.correction)
+    values = {
+        **means,
+        **{name + CORRECTION: value for name, value in corrections.items()},
+        "queue_tail_covariance": expansion.covariance,
+        "jobs_per_server_variance": expansion.jobs_variance,
+        "residual": limit.residual.values,
+        "truncation_error": limit.truncation_error.values,
+        "refinement_residual": expansion.residual,
+    }
+    if system.n_servers is not None:
+        for name, value in means.items():
+            values[name + REFINED] = value + corrections[name] / system.n_servers
+    return labelled(values, system, attrs={"method": "refined mean field"})
+
+
+def _refuse_growing_draws(system: System, policy: Policy) -> None:
+    """Raise ValueError if the number of servers looked at grows with the number of servers.
+
+    In the limit an arrival then finds the best of infinitely many servers, and where it goes
+    jumps with the state (JSQ: when the last idle server goes). There is no derivative to expand.
+    """
+    unit = math.lcm(*(pool.fraction.denominator for pool in system.pools))
+    few, many = (policy.sampling(replace(system, n_servers=unit * size)) for size in (1, 2))
+    if few != many:
+        raise ValueError(
+            f"policy {policy.name}: looks at more servers the more there are, so that its joining "
+            "law is not smooth in the limit; must look at a fixed number of servers to be refined"
+        )
+
+
+@dataclass(frozen=True)
+class _Expansion:
+    """Terms of order 1/N: of the mean tails (pool, level), of their covariance, of the jobs."""
+
+    correction: np.ndarray
+    covariance: np.ndarray
+    jobs_variance: float
+    residual: float
+
+
+def _expand(system: System, policy: Policy, tails: np.ndarray) -> _Expansion:
+    """Expand around the fixed point with the given tails."""
+    used = int(np.flatnonzero((tails > TOP_TAIL).any(axis=0))[-1])
+    drift = Drift(system, policy, max(used + 2, FEWEST_LEVELS))
+    state = drift.state(tails)
+    tails = drift.tails(state)
+    jacobian = drift.jacobian(state)
+    noise = -2 * (system.speeds / system.fractions)[:, None] * np.diff(tails, append=0.0)[:, 1:]
+    shape = drift.shape
+    inner = (shape[0], shape[1] - 1)
+    covariance = np.zeros(shape * 2)
+    covariance[:, 1:, :, 1:] = _covariance(jacobian, noise.ravel()).reshape(inner * 2)
+    joins = drift.law.size_correction(tails) + drift.law.curvature(tails, covariance) / 2
+    correction = np.zeros(shape)
+    force = drift.arrivals * joins
+    correction[:, 1:] = np.linalg.solve(jacobian, -force[:, :-1].ravel()).reshape(inner)
+    spread = covariance.sum(axis=3)
+    return _Expansion(
+        correction,
+        covariance,
+        float(system.fractions @ spread.sum(axis=1) @ system.fractions),
+        _residual(system, correction, spread),
+    )
+
+
+def _covariance(jacobian: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Solve A V + V A' + diag(noise) = 0; V is a covariance if and only if A is stable."""
+    from scipy.linalg import solve_continuous_lyapunov
+
+    covariance = solve_continuous_lyapunov(jacobian, -np.diag(noise))
+    covariance = (covariance + covariance.T) / 2
+    eigenvalues = np.linalg.eigvalsh(covariance)
+    if eigenvalues[0] < -NEGATIVE * abs(eigenvalues[-1]):
+        raise RuntimeError("the mean-field fixed point is not stable, so that it has no covariance")
+    return np.asarray(covariance)
+
+
+def _residual(system: System, correction: np.ndarray, spread: np.ndarray) -> float:
+    """Largest error of the conservation laws; `spread` is Cov(tail, jobs), (pool, level, pool)."""
+    work = system.fractions * system.speeds
+    balance = work @ correction[:, 1] / max(1.0, np.abs(correction).max())
+    flow = work @ spread[:, 1] @ system.fractions
+    return float(max(abs(balance), abs(flow - system.arrival_rate)) / system.arrival_rate)
+
+
+def _expand_separately(system: System, pools: list[SeparablePool], replacement: bool) -> _Expansion:
+    """Put together pools that do not see each other; pool j has fraction_j N servers."""
+    parts = [
+        _expand_alone(pool, speed, replacement)
+        for pool, speed in zip(pools, (pool.speed for pool in system.pools), strict=True)
+    ]
+    levels = max(part.correction.shape[1] for part in parts)
+    correction = np.zeros((len(parts), levels))
+    covariance = np.zeros(correction.shape * 2)
+    for pool, (part, fraction) in enumerate(zip(parts, system.fractions, strict=True)):
+        kept = part.correction.shape[1]
+        correction[pool, :kept] = part.correction[0] / fraction
+        covariance[pool, :kept, pool, :kept] = part.covariance[0, :, 0] / fraction
+    return _Expansion(
+        correction,
+        covariance,
+        float(system.fractions @ [part.jobs_variance for part in parts]),
+        max(part.residual for part in parts),
+    )
+
+
+def _expand_alone(pool: SeparablePool, speed: Fraction, replacement: bool) -> _Expansion:
+    """Expand a pool of equal servers with its own arrivals."""
+    top = pool.level_reaching(math.log(TOP_TAIL))
+    if pool.d > 1:
+        alone = System(pool.arrival_rate, [Pool(1, speed)])
+        tails = np.exp(pool.log_tail(np.arange(top + 1)))
+        return _expand(alone, SQ(pool.d, replacement=replacement), tails[None])
+    # Independent M/M/1 queues: Cov(u_k, u_l) = u_max(k, l) - u_k u_l.
+    levels = np.arange(min(max(top + 1, FEWEST_LEVELS), MOST_LEVELS))
+    tails = np.exp(pool.log_tail(levels))
+    covariance = tails[np.maximum.outer(levels, levels)] - np.outer(tails, tails)
+    variance = pool.load / (1 - pool.load) ** 2
+    return _Expansion(np.zeros((1, len(levels))), covariance[None, :, None, :], variance, 0.0)
+
+
+def _corrections(system: System, correction: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the coefficients of 1/N by variable, given those of the queue tails."""
+    queue_mean = correction[:, 1:].sum(axis=1)
+    jobs = system.fractions @ queue_mean
+    # As many jobs join busy servers as leave a server that holds at least two.
+    waiting = system.fractions * system.speeds @ correction[:, 2] / system.arrival_rate
+    return {
+        "queue_tail": correction,
+        "queue_mean": queue_mean,
+        "jobs_per_server": jobs,
+        "sojourn_mean": jobs / system.arrival_rate,
+        "waiting_probability": waiting,
+    }

@@ -1,0 +1,167 @@
+"""The kernel that simulates every policy that looks at some servers and joins the best.
+
+The chain is uniformised: steps come at the constant rate ``n_servers * arrival_rate + sum of all
+speeds``, and each is an arrival, or a try to depart from a server that is drawn in proportion to
+its speed and may be idle. Time is the number of steps over that rate, so nothing is drawn for it.
+
+*Codes.* A server's state is one small integer, its *code*: ``pool * levels + level``, with a
+number of levels that is a power of two. Tables over codes hold all that the kernel knows about
+the policy. When a server reaches the last level the kernel stops after the step, and goes on
+with longer tables as if nothing had happened.
+
+*Blocks.* Which servers a step looks at does not depend on the state. It is drawn for `BLOCK`
+steps at a time (:func:`_draw`), and then the steps are played one after another (:func:`_play`).
+Every step looks at the same number of servers; a step that needs fewer looks at servers that
+do not exist and that nobody prefers. This is faster than a branch that cannot be predicted, and
+so are the arithmetic masks below, where a comparison would be compiled into such a branch.
+
+*Measuring.* For each code, arrivals that found it and departures that left it are counted, and
+for each of them the number of steps that follow in the piece is summed. The time integrals of
+the queue tails follow from these (:mod:`manyserver.simulation.replica`).
+"""
+
+import numpy as np
+from numba import njit
+
+from manyserver.simulation.random import next_word, wide_product
+
+__all__ = ["BLOCK", "advance"]
+
+BLOCK = 128
+"""Steps drawn at a time."""
+
+_0, _1, _2, _32, _63 = (np.uint64(value) for value in (0, 1, 2, 32, 63))
+_BLOCK = np.uint64(BLOCK)
+_LOW = np.uint64(2**32 - 1)
+
+
+@njit(nogil=True)
+def _draw(looks, rng, block):  # type: ignore[no-untyped-def]
+    """Draw the kinds of the next `BLOCK` steps and the servers that they look at."""
+    s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
+    n_events = np.uint64(looks.threshold.size)
+    for step in range(_BLOCK):
+        word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+        column, rest = wide_product(word, n_events)
+        event = looks.alias[column + column + np.uint64(rest >= looks.threshold[column])]
+        block.event[step] = event
+        block.arrival[step] = looks.arrival[event]
+        word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+        server, block.word[step] = wide_product(word, looks.size[event])
+        server += looks.first[event]
+        block.drawn[step] = server
+        block.server[step] = server
+    for look in range(_1, np.uint64(looks.fresh.size)):
+        row = look * _BLOCK
+        column = look * n_events
+        if looks.fresh[look]:
+            for step in range(_BLOCK):
+                block.word[step], s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+        for step in range(_BLOCK):
+            item = block.event[step] + column
+            server, block.word[step] = wide_product(block.word[step], looks.size[item])
+            server += looks.first[item]
+            block.drawn[row + step] = server
+            block.server[row + step] = server
+        # Drawing without replacement is drawing from a shrinking range, if a number that was
+        # drawn before stands for the one that the range lost at that time.
+        for back in range(_1, look - looks.start[look] + _1):
+            other = look - back
+            for step in range(_BLOCK):
+                if block.drawn[other * _BLOCK + step] == block.server[row + step]:
+                    last = looks.last[block.event[step] + column]
+                    block.server[row + step] = last - other
+    # The first of equally good servers wins, so their order must be uniform. Within a draw it is.
+    if looks.shuffled:
+        for step in range(_BLOCK):
+            for look in range(_1, np.uint64(looks.fresh.size)):
+                word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+                other, word = wide_product(word, look + _1)
+                here, there = look * _BLOCK + step, other * _BLOCK + step
+                server = block.server[here]
+                block.server[here] = block.server[there]
+                block.server[there] = server
+    rng[0], rng[1], rng[2], rng[3] = s0, s1, s2, s3
+
+
+@njit(nogil=True)
+def _play(codes, flows, tables, block, n_looks, step, stop, remaining):  # type: ignore[no-untyped-def]
+    """Play steps of a block until `stop`, or until a server reaches the last level.
+
+    Returns the next step, the steps that remain in the piece, and whether the last level was
+    reached.
+    """
+    servers, arrival = block.server, block.arrival
+    while step < stop:
+        # A key is a rank and, below it, the row of the server in the block.
+        best = tables.rank[codes[servers[step]]]
+        key = tables.rank[codes[servers[_BLOCK + step]]] | _BLOCK
+        # If key < best the difference wraps, and its first bit makes a mask.
+        difference = key - best
+        best += difference & (_0 - (difference >> _63))
+        for look in range(_2, n_looks):
+            row = look * _BLOCK
+            key = tables.rank[codes[servers[row + step]]] | row
+            difference = key - best
+            best += difference & (_0 - (difference >> _63))
+        server = servers[(best & _LOW) + step]
+        flow = (np.uint64(codes[server]) << _1) | arrival[step]
+        code = (flow >> _1) + tables.change[flow]
+        codes[server] = code
+        step += _1
+        remaining -= _1
+        flows[flow << _1] += _1
+        flows[(flow << _1) | _1] += remaining
+        if (code & tables.last_level) == tables.last_level:
+            return step, remaining, True
+    return step, remaining, False
+
+
+@njit(cache=True, nogil=True)
+def advance(codes, flows, looks, tables, rng, block, progress):  # type: ignore[no-untyped-def]
+    """Simulate pieces of equal length, until all are done or a server reaches the last level.
+
+    Parameters
+    ----------
+    codes : array of unsigned integers, shape (server + look,)
+        State of each server, changed in place; then the servers that do not exist.
+    flows : array of uint64, shape (piece, 4 * code)
+        Added to: at ``4 * code + 2 * arrival`` the number of departures (0) and arrivals (1),
+        and after it the sum of the steps that follow each of them.
+    looks : Looks
+        What a step can be, and which servers it looks at then.
+    tables : Tables
+        What the codes mean.
+    rng : array of uint64, shape (4,)
+        State of the generator, changed in place.
+    block : Block
+        Steps that are drawn, changed in place.
+    progress : array of uint64, shape (4,)
+        Changed in place: piece, steps that remain in it, next step of the block, and the number
+        of steps in a piece. Calling again goes on from there.
+
+    Returns
+    -------
+    bool
+        Whether all pieces are done.
+
+    Notes
+    -----
+    Control variates belong here: cut the pieces into shorter runs, and read `flows` after each.
+    """
+    piece, remaining, step = progress[0], progress[1], progress[2]
+    n_looks = np.uint64(looks.fresh.size)
+    full = False
+    while piece < np.uint64(len(flows)) and not full:
+        row = flows[piece]
+        while remaining > _0 and not full:
+            if step == _BLOCK:
+                _draw(looks, rng, block)
+                step = _0
+            stop = min(_BLOCK, step + remaining)
+            step, remaining, full = _play(codes, row, tables, block, n_looks, step, stop, remaining)
+        if remaining == _0:
+            piece += _1
+            remaining = progress[3]
+    progress[0], progress[1], progress[2] = piece, remaining, step
+    return not full

@@ -1,0 +1,194 @@
+"""A system and a policy as plain arrays, for the kernel in :mod:`manyserver.simulation.sampled`."""
+
+import itertools
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from manyserver.model import System
+from manyserver.policies import Draw, Policy, Sampling
+from manyserver.simulation.sampled import BLOCK
+
+__all__ = ["Block", "Looks", "Tables", "code_type", "make_block", "make_looks", "make_tables"]
+
+SPARE_BITS = 24
+"""A word gives another bounded number only while it has this many bits more than needed."""
+FEWEST_LOOKS = 2
+"""The kernel compares the first two servers of a step without a loop."""
+NOBODY = 1 << 62
+"""Rank of the servers that do not exist."""
+TIE_LEVELS = 256
+"""Levels in which ties between pools are looked for; far more than servers hold jobs."""
+
+
+class Looks(NamedTuple):
+    """What a step can be, and which servers it looks at then.
+
+    An *event* is a branch of the sampling, or a departure from one pool. Arrays over looks and
+    events are flat, ``look * events + event``.
+    """
+
+    threshold: np.ndarray
+    """Walker's alias method for the event, shape (event,), probabilities times 2**64."""
+    alias: np.ndarray
+    """Event below and from the threshold, shape (2 * event,)."""
+    arrival: np.ndarray
+    """1 for an arrival and 0 for a departure, shape (event,)."""
+    first: np.ndarray
+    """First server of the range that is drawn from."""
+    size: np.ndarray
+    """Length of that range: the servers of the draw that were not drawn yet."""
+    last: np.ndarray
+    """Server that the range lost at the first look of the draw, plus the number of that look."""
+    fresh: np.ndarray
+    """Whether a new random word is needed, shape (look,)."""
+    start: np.ndarray
+    """First look that may have drawn the same server, shape (look,)."""
+    shuffled: bool
+    """Whether servers of different draws can be equally good."""
+
+
+class Tables(NamedTuple):
+    """What the codes ``pool * levels + level`` mean."""
+
+    rank: np.ndarray
+    """Order of preference times 2**32, shape (code,)."""
+    change: np.ndarray
+    """What a departure and an arrival add to a code, shape (2 * code,)."""
+    last_level: np.uint64
+    """``levels - 1``, all bits set."""
+
+
+class Block(NamedTuple):
+    """Steps that are drawn and not yet played; flat over looks, ``look * BLOCK + step``."""
+
+    event: np.ndarray
+    arrival: np.ndarray
+    word: np.ndarray
+    """What is left of a random word, shape (step,)."""
+    drawn: np.ndarray
+    """Numbers as drawn, those drawn before included."""
+    server: np.ndarray
+
+
+def code_type(n_codes: int) -> type[np.unsignedinteger]:
+    """Return the smallest unsigned integer that holds so many codes.
+
+    Examples
+    --------
+    >>> code_type(256), code_type(257)
+    (<class 'numpy.uint8'>, <class 'numpy.uint16'>)
+    """
+    sizes = (np.uint8, np.uint16, np.uint32)
+    return next(size for size in sizes if n_codes - 1 <= np.iinfo(size).max)
+
+
+# The replications of a run share their inputs, which no kernel changes.
+@lru_cache(maxsize=16)
+def make_tables(system: System, policy: Policy, levels: int) -> Tables:
+    """Tabulate the policy for `levels` levels, a power of two."""
+    ranks = policy.rank_table(system, levels).astype(np.uint64).ravel() << np.uint64(32)
+    ranks[-1] = NOBODY
+    change = np.ones((ranks.size, 2), dtype=np.int64)
+    change[:, 0] = np.where(np.arange(ranks.size) % levels > 0, -1, 0)
+    return Tables(ranks, change.ravel().view(np.uint64), np.uint64(levels - 1))
+
+
+def make_block(looks: Looks) -> Block:
+    """Make room for a block."""
+    n = len(looks.fresh) * BLOCK
+    return Block(*(np.zeros(size, dtype=np.uint64) for size in (BLOCK, BLOCK, BLOCK, n, n)))
+
+
+@lru_cache(maxsize=16)
+def make_looks(system: System, policy: Policy) -> Looks:
+    """Turn the sampling rule and the departures into ranges of servers."""
+    sampling = policy.sampling(system)
+    bounds = list(itertools.accumulate(system.counts, initial=0))
+    events = [_branch_looks(branch.draws, sampling, bounds) for branch in sampling.branches]
+    events += [[(bounds[pool], count, 0, 0)] for pool, count in enumerate(system.counts)]
+    n_arrivals = len(sampling.branches)
+    n_looks = max(FEWEST_LOOKS, *(len(event) for event in events))
+    for event in events:
+        event += [(bounds[-1] + look, 1, 0, look) for look in range(len(event), n_looks)]
+    # Axes of the table: field (first, size, last, start), look, event.
+    table = np.array(events).transpose(2, 1, 0)
+    first, size, last = (
+        np.ascontiguousarray(field, dtype=np.uint64).ravel() for field in table[:3]
+    )
+    rates = [
+        system.n_servers * system.arrival_rate * branch.probability  # type: ignore[operator]
+        for branch in sampling.branches
+    ] + list(np.array(system.counts) * system.speeds)
+    threshold, alias = _alias_method(rates)
+    return Looks(
+        threshold,
+        alias,
+        np.array([1] * n_arrivals + [0] * len(system.pools), dtype=np.uint64),
+        first,
+        size,
+        last,
+        _fresh_words(table[1].max(axis=1)),
+        table[3].min(axis=1).astype(np.uint64),
+        _ties_between_draws(sampling, system, policy),
+    )
+
+
+def _branch_looks(
+    draws: tuple[Draw, ...], sampling: Sampling, bounds: list[int]
+) -> list[tuple[int, int, int, int]]:
+    """Return first, size, last and start of every look of an arrival."""
+    looks: list[tuple[int, int, int, int]] = []
+    for draw in draws:
+        if list(draw.pools) != list(range(draw.pools[0], draw.pools[-1] + 1)):
+            raise ValueError(f"pools = {draw.pools}: those of a draw must follow one another")
+        first, end = bounds[draw.pools[0]], bounds[draw.pools[-1] + 1]
+        start = len(looks)
+        for drawn in range(draw.count):
+            if sampling.replacement:
+                looks.append((first, end - first, 0, len(looks)))
+            else:
+                looks.append((first, end - first - drawn, end - 1 + start, start))
+    return looks
+
+
+def _alias_method(rates: list[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Return thresholds and aliases that give every event its share of the rates."""
+    n = len(rates)
+    share = np.array(rates) / sum(rates) * n
+    threshold, alias = np.ones(n), np.arange(n)
+    small = [i for i in range(n) if share[i] < 1]
+    large = [i for i in range(n) if share[i] >= 1]
+    while small and large:
+        i, j = small.pop(), large[-1]
+        threshold[i], alias[i] = share[i], j
+        share[j] -= 1 - share[i]
+        if share[j] < 1:
+            small.append(large.pop())
+    words = [min(int(value * 2.0**64), 2**64 - 1) for value in threshold]
+    pairs = np.stack([np.arange(n), alias], axis=1)
+    return np.array(words, dtype=np.uint64), pairs.ravel().astype(np.uint64)
+
+
+def _fresh_words(sizes: np.ndarray) -> np.ndarray:
+    """Say which looks need a new random word; what an earlier look left serves the others."""
+    fresh = np.ones(len(sizes), dtype=np.bool_)
+    left = 0.0
+    for look, size in enumerate(sizes):
+        fresh[look] = left < math.log2(size) + SPARE_BITS
+        left = (64.0 if fresh[look] else left) - math.log2(size)
+    return fresh
+
+
+def _ties_between_draws(sampling: Sampling, system: System, policy: Policy) -> bool:
+    """Whether servers of different draws of a branch can have the same rank."""
+    if all(len(branch.draws) == 1 for branch in sampling.branches):
+        return False
+    ranks = policy.rank_table(system, TIE_LEVELS)
+    return any(
+        not set(ranks[list(one.pools)].flat).isdisjoint(ranks[list(other.pools)].flat)
+        for branch in sampling.branches
+        for one, other in itertools.combinations(branch.draws, 2)
+    )

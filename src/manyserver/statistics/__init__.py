@@ -1,0 +1,1 @@
+"""Estimates and fits, with their errors."""

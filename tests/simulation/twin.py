@@ -1,0 +1,124 @@
+"""A slow twin of the kernel in plain Python, which uses the same random words.
+
+It reads the policy itself and keeps a list of levels; from the kernel's inputs it takes only what
+says how random words are used.
+"""
+
+from itertools import accumulate
+
+from manyserver.model import System
+from manyserver.policies import Policy
+from manyserver.simulation.sampled import BLOCK
+from manyserver.simulation.tables import Looks
+
+WORD = 2**64 - 1
+
+
+class Xoshiro:
+    """The generator xoshiro256++, from its published definition."""
+
+    def __init__(self, state: list[int]):
+        self.state = state
+
+    def next(self) -> int:
+        s = self.state
+        word = (self._rotated((s[0] + s[3]) & WORD, 23) + s[0]) & WORD
+        shifted = (s[1] << 17) & WORD
+        s[2] ^= s[0]
+        s[3] ^= s[1]
+        s[1] ^= s[2]
+        s[0] ^= s[3]
+        s[2] ^= shifted
+        s[3] = self._rotated(s[3], 45)
+        return word
+
+    @staticmethod
+    def _rotated(word: int, bits: int) -> int:
+        return ((word << bits) | (word >> (64 - bits))) & WORD
+
+
+class Twin:
+    """The chain, one step after another."""
+
+    def __init__(
+        self, system: System, policy: Policy, looks: Looks, state: list[int], jobs: list[int]
+    ):
+        self.random = Xoshiro(state)
+        self.looks = looks
+        self.jobs = jobs
+        self.system = system
+        sampling = policy.sampling(system)
+        self.replacement = sampling.replacement
+        bounds = list(accumulate(system.counts, initial=0))
+        self.pool_of = [j for j, count in enumerate(system.counts) for _ in range(count)]
+        self.ranks = policy.rank_table(system, 64)
+        self.events = [
+            [(bounds[d.pools[0]], bounds[d.pools[-1] + 1], d.count) for d in branch.draws]
+            for branch in sampling.branches
+        ]
+        self.n_arrivals = len(self.events)
+        self.events += [[(bounds[j], bounds[j + 1], 1)] for j in range(len(system.counts))]
+        self.pending: list[tuple[int, list[int]]] = []
+
+    def step(self) -> tuple[bool, int, int]:
+        """Return whether it is an arrival, the server, and the jobs it had before."""
+        if not self.pending:
+            self.pending = self._block()
+        event, servers = self.pending.pop(0)
+        if event >= self.n_arrivals:
+            (server,) = servers
+            before = self.jobs[server]
+            self.jobs[server] = max(before - 1, 0)
+            return False, server, before
+        server = min(servers, key=lambda s: self.ranks[self.pool_of[s], self.jobs[s]])
+        self.jobs[server] += 1
+        return True, server, self.jobs[server] - 1
+
+    def _block(self) -> list[tuple[int, list[int]]]:
+        n_events, n_looks = len(self.events), len(self.looks.fresh)
+        events, words, numbers = [], [], []
+        for _ in range(BLOCK):
+            word = self.random.next() * n_events
+            column, rest = word >> 64, word & WORD
+            alias = rest >= int(self.looks.threshold[column])
+            events.append(int(self.looks.alias[2 * column + alias]))
+            words.append(self.random.next())
+            numbers.append([self._bounded(words, events, -1, 0)])
+        for look in range(1, n_looks):
+            if self.looks.fresh[look]:
+                words = [self.random.next() for _ in range(BLOCK)]
+            for step in range(BLOCK):
+                numbers[step].append(self._bounded(words, events, step, look))
+        steps = [self._servers(event, drawn) for event, drawn in zip(events, numbers, strict=True)]
+        if self.looks.shuffled:
+            for servers in steps:
+                for look in range(1, n_looks):
+                    other = self.random.next() * (look + 1) >> 64
+                    servers[look], servers[other] = servers[other], servers[look]
+        real = [[s for s in servers if s is not None] for servers in steps]
+        return list(zip(events, real, strict=True))
+
+    def _sizes(self, event: int) -> list[int]:
+        return [
+            end - first - (0 if self.replacement else drawn)
+            for first, end, count in self.events[event]
+            for drawn in range(count)
+        ]
+
+    def _bounded(self, words: list[int], events: list[int], step: int, look: int) -> int:
+        sizes = self._sizes(events[step])
+        product = words[step] * (sizes[look] if look < len(sizes) else 1)
+        words[step] = product & WORD
+        return product >> 64
+
+    def _servers(self, event: int, numbers: list[int]) -> list[int | None]:
+        servers: list[int | None] = []
+        for first, end, count in self.events[event]:
+            left = list(range(first, end))
+            for _ in range(count):
+                number = numbers[len(servers)]
+                servers.append(left[number])
+                if not self.replacement:
+                    left[number] = left[-1]
+                    left.pop()
+        return servers + [None] * (len(numbers) - len(servers))

@@ -1,0 +1,91 @@
+"""Batch means and autocorrelation times on series with a known law."""
+
+import os
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from manyserver.statistics.estimates import (
+    autocorrelation_time,
+    batch_mean,
+    batch_ratio,
+    merge_batches,
+)
+
+SEED = int(os.environ.get("MANYSERVER_TEST_SEED", "1"))
+
+
+def ar1(coefficient: float, shape: tuple[int, int], seed: int) -> np.ndarray:
+    """Stationary series x[t] = coefficient * x[t - 1] + noise, of variance one."""
+    noise = np.random.default_rng((SEED, seed)).normal(size=shape)
+    noise[:, 1:] *= np.sqrt(1 - coefficient**2)
+    return np.asarray(lfilter([1.0], [1.0, -coefficient], noise, axis=1))
+
+
+@pytest.mark.parametrize("coefficient", [0.0, 0.5, 0.9, 0.98])
+def test_autocorrelation_time(coefficient: float) -> None:
+    """Within 20 %: more than 5 standard errors by the formula of Madras and Sokal."""
+    spacing, shape = 0.5, (8, 100_000)
+    expected = spacing * (1 + coefficient) / (1 - coefficient) / 2
+    error = expected * np.sqrt(2 * (2 * 5 + 1) * expected / spacing / (shape[0] * shape[1]))
+    assert 5 * error < 0.2 * expected
+    actual = autocorrelation_time(ar1(coefficient, shape, 1), spacing)
+    assert actual == pytest.approx(expected, rel=0.2)
+
+
+def test_short_series_has_no_autocorrelation_time() -> None:
+    assert autocorrelation_time(np.linspace(0.0, 1.0, 20)[None], 1.0) == np.inf
+
+
+def test_slow_drift_counts() -> None:
+    """Replications that stay apart are not uncorrelated."""
+    series = ar1(0.0, (8, 1000), 2) + 5 * np.arange(8)[:, None]
+    assert autocorrelation_time(series, 1.0) > 100
+
+
+def test_constant_series() -> None:
+    assert autocorrelation_time(np.ones((2, 10)), 3.0) == 1.5
+
+
+def test_intervals_cover() -> None:
+    """Coverage of 2000 intervals is binomial; 4 standard errors about 95 %."""
+    series = ar1(0.9, (2000, 32 * 200), 3)
+    batches = merge_batches(series.T, 200)
+    value, half_width = batch_mean(batches)
+    covered = float((np.abs(value) <= half_width).mean())
+    # Batches of 20 autocorrelation times lose less than half a per cent.
+    assert 0.945 - 4 * np.sqrt(0.05 * 0.95 / 2000) < covered
+    assert covered < 0.95 + 4 * np.sqrt(0.05 * 0.95 / 2000)
+
+
+def test_ratio_covers() -> None:
+    rng = np.random.default_rng((SEED, 4))
+    denominator = rng.gamma(20.0, size=(40, 2000))
+    numerator = 0.3 * denominator + rng.normal(size=denominator.shape)
+    value, half_width = batch_ratio(numerator, denominator)
+    covered = float((np.abs(value - 0.3) <= half_width).mean())
+    assert abs(covered - 0.95) < 4 * np.sqrt(0.05 * 0.95 / 2000) + 0.005
+
+
+def test_ratio_uses_the_correlation() -> None:
+    denominator = np.array([1.0, 2.0, 4.0])
+    value, half_width = batch_ratio(3 * denominator, denominator)
+    assert float(value) == 3.0
+    assert float(half_width) == 0.0
+
+
+def test_what_cannot_be_known_is_missing() -> None:
+    numerator = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 2.0]])
+    denominator = np.array([[0.0, 1.0, 1.0], [0.0, 2.0, 2.0]])
+    value, half_width = batch_ratio(numerator, denominator)
+    assert np.isnan(value).tolist() == [True, False, False]
+    assert np.isnan(half_width).tolist() == [True, True, False]
+    assert np.isnan(batch_mean(np.array([1.0])).half_width)
+
+
+def test_merging_keeps_the_mean() -> None:
+    batches = np.arange(24.0).reshape(8, 3)
+    merged = merge_batches(batches, 4)
+    assert merged.shape == (2, 3)
+    assert merged.mean(axis=0).tolist() == batches.mean(axis=0).tolist()

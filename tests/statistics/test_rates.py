@@ -1,0 +1,198 @@
+import math
+import os
+
+import numpy as np
+import pytest
+
+from manyserver.statistics.rates import growth_per_level, power_law
+
+SEED = int(os.environ.get("MANYSERVER_TEST_SEED", "1"))
+SERVERS = np.array([10, 20, 50, 100, 200, 500, 1000])
+
+
+@pytest.mark.parametrize("exponent", [-1.0, -0.5])
+def test_power_law_is_recovered_within_its_standard_error(exponent: float) -> None:
+    """400 fits; mean and spread of z, each within 4 of its standard errors (1 in 16,000)."""
+    generator = np.random.default_rng(SEED)
+    truth = 0.7 * SERVERS**exponent
+    errors = 0.02 * truth * np.linspace(0.5, 3, SERVERS.size)
+    rates = [power_law(SERVERS, generator.normal(truth, errors), errors) for _ in range(400)]
+    z = np.array([(rate.estimate - exponent) / rate.standard_error for rate in rates])
+    assert abs(z.mean()) < 4 / math.sqrt(z.size)
+    # The window error makes the standard error too large where a power law holds throughout.
+    assert 0.6 < z.std() < 1 + 4 / math.sqrt(2 * z.size)
+
+
+def test_power_law_without_errors_is_exact_on_exact_data() -> None:
+    rate = power_law(SERVERS, -3.0 / SERVERS)
+    assert rate.estimate == pytest.approx(-1.0, abs=1e-12)
+    assert rate.prefactor == pytest.approx(-3.0)
+    assert rate.window == (10.0, 1000.0)
+    assert rate.n_points == SERVERS.size
+    assert rate.excluded == ()
+    assert rate.note == ""
+
+
+def test_power_law_covers_the_exponent_it_has_not_reached_yet() -> None:
+    rate = power_law(SERVERS, (1 + 3 / SERVERS) / SERVERS)
+    assert abs(rate.estimate + 1) > 0.01
+    assert abs(rate.estimate + 1) < 3 * rate.standard_error
+
+
+def test_curvature_hidden_in_noise_is_in_the_standard_error() -> None:
+    """400 fits of (1 + 3/N)/N: the exponent -1 of large N is not excluded with confidence."""
+    generator = np.random.default_rng(SEED)
+    errors = np.full(SERVERS.size, 1.5e-3)
+    truth = (1 + 3 / SERVERS) / SERVERS
+    rates = [power_law(SERVERS, generator.normal(truth, errors), errors) for _ in range(400)]
+    z = np.array([(rate.estimate + 1) / rate.standard_error for rate in rates])
+    assert abs(np.nanmedian(z)) < 2
+    assert np.isfinite(z).mean() > 0.9
+
+
+def test_points_whose_error_exceeds_their_signal_are_listed_and_change_nothing() -> None:
+    errors = np.full(SERVERS.size, 1e-3)
+    y = 2.0 / SERVERS
+    y[-2:] = [1.9e-3, -1.0e-3]
+    rate = power_law(SERVERS, y, errors)
+    assert rate.excluded == (500.0, 1000.0)
+    assert rate.note == "error exceeds signal at 500, 1000"
+    y[-2:] = [-1.9e-3, 0.0]
+    assert power_law(SERVERS, y, errors) == rate
+
+
+def test_small_systems_that_do_not_follow_the_law_are_dropped() -> None:
+    y = 2.0 / SERVERS
+    y[:2] *= 3
+    rate = power_law(SERVERS, y, 1e-3 * y)
+    assert rate.excluded == (10.0, 20.0)
+    assert rate.note == "not yet a power law at 10, 20"
+    assert rate.estimate == pytest.approx(-1.0, abs=1e-9)
+
+
+def test_scatter_beyond_the_errors_widens_the_standard_error() -> None:
+    y = 2.0 / SERVERS * np.array([1, 1, 1, 1, 1.5, 0.5, 1.5])
+    rate = power_law(SERVERS, y, 1e-3 * y)
+    assert "scatter exceeds the errors" in rate.note
+    assert rate.standard_error > 0.1
+
+
+@pytest.mark.parametrize(
+    ("y", "note"),
+    [
+        ([0.1, 0.05, np.nan], "2 usable points, 3 needed"),
+        ([0.1, 0.05, 1e-5], "2 usable points, 3 needed; error exceeds signal at 50"),
+        ([0.1, -0.05, 0.02], "the signal changes sign"),
+        ([np.nan, np.nan, np.nan], "0 usable points, 3 needed"),
+    ],
+)
+def test_data_that_do_not_support_a_power_law_say_so(y: list[float], note: str) -> None:
+    rate = power_law([10, 20, 50], y, [1e-3, 1e-3, 1e-3])
+    assert math.isnan(rate.estimate)
+    assert math.isnan(rate.standard_error)
+    assert rate.note == note
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "errors"),
+    [
+        ([1, 2], [1, 2, 3], None),
+        ([1, 2, 2], [1, 2, 3], None),
+        ([0, 1, 2], [1, 2, 3], None),
+        ([1, 2, 3], [1, 2, 3], [1, 1]),
+        ([1, 2, 3], [1, 2, 3], [1, -1, 1]),
+    ],
+)
+def test_power_law_refuses(x: list[float], y: list[float], errors: list[float] | None) -> None:
+    with pytest.raises(ValueError, match=r"x:|shapes|standard_errors"):
+        power_law(x, y, errors)
+
+
+@pytest.mark.parametrize("d", [2, 3, 5])
+@pytest.mark.parametrize("load", [0.3, 0.9])
+def test_growth_of_sq_d_is_d(d: int, load: float) -> None:
+    log_tail = [math.log(load) * (d**k - 1) / (d - 1) for k in range(8)]
+    rate = growth_per_level(log_tail)
+    assert rate.estimate == pytest.approx(d, abs=1e-12)
+    assert rate.standard_error < 1e-12
+    assert rate.note == ""
+
+
+@pytest.mark.parametrize(("contraction", "deepest"), [(0.07, 7), (0.15, 9), (0.5, 16)])
+def test_growth_that_converges_lies_within_its_window_error(
+    contraction: float, deepest: int
+) -> None:
+    growth = 7.464
+    steps = [1.0]
+    for k in range(deepest):
+        steps.append(steps[-1] * (growth + contraction**k))
+    rate = growth_per_level(-np.cumsum([0.0, *steps]))
+    assert abs(rate.estimate - growth) < rate.standard_error
+    assert rate.standard_error < contraction ** (deepest - 2)
+    assert rate.note == ""
+
+
+def test_growth_is_taken_over_the_period() -> None:
+    exponents = [0.0, 1.0, 1.5]
+    while len(exponents) < 14:
+        exponents.append(9 * exponents[-2])
+    rate = growth_per_level(-np.array(exponents), period=2)
+    assert rate.estimate == pytest.approx(3.0)
+    assert math.isnan(growth_per_level(-np.array(exponents[:6]), period=2).estimate)
+
+
+def test_geometric_tail_has_growth_one() -> None:
+    assert growth_per_level(np.log(0.8) * np.arange(30)).estimate == pytest.approx(1.0)
+
+
+def test_growth_that_does_not_converge_says_so() -> None:
+    steps = np.cumprod(1 + np.arange(8.0))
+    rate = growth_per_level(-np.cumsum([0.0, *steps]))
+    assert rate.note == "the growth is not seen to converge"
+    assert rate.standard_error >= 1
+
+
+def test_noisy_levels_are_excluded_and_listed() -> None:
+    tail = 0.9 ** (2.0 ** np.arange(9) - 1)
+    rate = growth_per_level(np.log(tail), 1e-6 / tail)
+    assert rate.excluded == (7.0, 8.0)
+    assert rate.window == (0.0, 6.0)
+    assert rate.note == "error exceeds signal from level 7"
+    assert abs(rate.estimate - 2) < rate.standard_error
+
+
+def test_noise_of_the_tail_is_in_the_standard_error() -> None:
+    """200 fits; each level's error is at most 3 sigma, so all are within 3 of theirs."""
+    generator = np.random.default_rng(SEED)
+    tail = 0.9 ** (2.0 ** np.arange(6) - 1)
+    errors = np.array([0, 1, 2, 3, 4, 5]) * 1e-3
+    for _ in range(200):
+        noise = np.clip(generator.normal(size=6), -3, 3) * errors
+        rate = growth_per_level(np.log(tail) + noise, errors)
+        assert abs(rate.estimate - 2) < 3 * rate.standard_error
+
+
+@pytest.mark.parametrize("missing", [np.nan, -np.inf])
+def test_missing_levels_end_the_tail(missing: float) -> None:
+    log_tail = np.array([0, -1, -3, -7, -15, missing, missing])
+    rate = growth_per_level(log_tail)
+    assert rate.estimate == 2.0
+    assert rate.excluded == (5.0, 6.0)
+    short = growth_per_level(log_tail[[0, 1, 2, 5]])
+    assert math.isnan(short.estimate)
+    assert short.note == "3 usable levels, 4 needed"
+
+
+def test_a_noisy_tail_ends_where_it_does_not_decrease() -> None:
+    rate = growth_per_level([0, -1, -3, -7, -15, -15, -20], [0, *[0.01] * 6])
+    assert rate.excluded == (5.0, 6.0)
+    assert rate.note.startswith("error exceeds signal from level 5")
+
+
+def test_growth_refuses() -> None:
+    with pytest.raises(ValueError, match="decrease"):
+        growth_per_level([0, -1, -0.5, -3])
+    with pytest.raises(ValueError, match="period = 0"):
+        growth_per_level([0, -1, -3, -7], period=0)
+    with pytest.raises(ValueError, match="shapes"):
+        growth_per_level([0, -1, -3, -7], [0, 0])
