@@ -1,0 +1,109 @@
+"""Figures: cube -> paper-quality figure.
+
+A kind of figure is a module here with a pydantic model ``Options`` and a function
+``draw(cube, options)``; it is found by its file name. matplotlib is imported only to draw.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from manyserver.study import discovery
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+__all__ = ["draw", "kinds", "options", "save"]
+
+SUPPORT = ("base", "marks", "style")
+DOTS_PER_INCH = 200
+
+
+def kinds() -> tuple[str, ...]:
+    """Return the names of all kinds of figures, sorted.
+
+    Examples
+    --------
+    >>> kinds()
+    ('queue_tails', 'sojourn_against_choices', 'sojourn_against_load', 'sojourn_against_servers')
+    """
+    return discovery.modules(__name__, SUPPORT)
+
+
+def options(kind: str) -> type[BaseModel]:
+    """Return the model of a kind's options.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind.
+    """
+    return _module(kind).Options  # type: ignore[no-any-return]
+
+
+def draw(
+    kind: str, cube: "xr.Dataset", options: BaseModel | Mapping[str, object] | None = None
+) -> "Figure":
+    """Draw a figure.
+
+    Parameters
+    ----------
+    kind : str
+        One of :func:`kinds`.
+    cube : xarray.Dataset
+        Results of a study, dimensions (method, system, policy, n_servers, arrival_rate or load).
+    options : pydantic model or mapping, optional
+        Options of this kind; the defaults if left out.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind, an option is unknown or out of its range, or the cube holds
+        nothing that this kind could draw.
+    """
+    from manyserver.figures import style
+
+    module = _module(kind)
+    if not isinstance(options, BaseModel):
+        options = module.Options(**(options or {}))
+    with style.theme():
+        figure: Figure = module.draw(cube, options)
+        # Ticks are made when they are first drawn, in the style of that moment.
+        figure.draw_without_rendering()
+    return figure
+
+
+def save(figure: "Figure", path: Path | str) -> tuple[Path, Path]:
+    """Write a figure as PNG (200 dpi) and PDF; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        What :func:`draw` returned.
+    path : path-like
+        Where to, without suffix.
+
+    Returns
+    -------
+    tuple of Path
+        The PNG and the PDF.
+    """
+    from manyserver.figures import style
+
+    png, pdf = Path(f"{path}.png"), Path(f"{path}.pdf")
+    with style.theme():
+        figure.savefig(png, dpi=DOTS_PER_INCH, metadata={"Software": None})
+        figure.savefig(pdf, metadata={"CreationDate": None, "Creator": None, "Producer": None})
+    return png, pdf
+
+
+def _module(kind: str) -> ModuleType:
+    return discovery.load(__name__, kind, "figure", SUPPORT)

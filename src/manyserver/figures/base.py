@@ -1,0 +1,139 @@
+"""What all kinds of figures share: their options, and how they read a cube."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from pydantic import Field
+
+from manyserver.study.config import Strict
+from manyserver.study.curves import points, rate_dimension, select
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Curve", "FigureOptions", "chosen", "finite_servers", "read", "served", "slices"]
+
+
+class FigureOptions(Strict):
+    """Options that every kind of figure has."""
+
+    title: str = ""
+    """A line above the figure; none by default, papers use captions."""
+    systems: list[str] | None = Field(default=None, min_length=1)
+    """Labels of the systems drawn; all if left out."""
+    policies: list[str] | None = Field(default=None, min_length=1)
+    """Labels of the policies drawn, in this order; all if left out."""
+    rates: list[float] | None = Field(default=None, min_length=1)
+    """Values of the swept axis, arrival rates or loads, that are drawn; all if left out."""
+    width: Literal["column", "page"] = "page"
+    """One column of a paper (3.4 inches) or its whole page (7 inches)."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Values along one dimension, with 95 % half-widths (zero where a method has none)."""
+
+    x: np.ndarray
+    values: np.ndarray
+    half_widths: np.ndarray
+
+    @property
+    def known(self) -> "Curve":
+        """The same without missing values."""
+        return self.at(np.isfinite(self.values))
+
+    def at(self, places: np.ndarray) -> "Curve":
+        """Keep some places, given as a mask."""
+        return Curve(self.x[places], self.values[places], self.half_widths[places])
+
+    def relative_to(self, base: "Curve") -> "Curve":
+        """Divide by an independent curve; relative half-widths add in quadrature.
+
+        Where `base` has no value, the result is missing.
+        """
+        there = np.isin(base.x, self.x)
+        values = np.full(self.x.size, np.nan)
+        half_widths = np.full(self.x.size, np.nan)
+        mine = np.isin(self.x, base.x)
+        values[mine], half_widths[mine] = base.values[there], base.half_widths[there]
+        ratio = self.values / values
+        relative = np.hypot(self.half_widths / self.values, half_widths / values)
+        return Curve(self.x, ratio, ratio * relative)
+
+
+def chosen(cube: "xr.Dataset", options: FigureOptions) -> "xr.Dataset":
+    """Return the part of a cube that the options ask for.
+
+    Raises
+    ------
+    ValueError
+        If a label is not in the cube.
+    """
+    rates = {rate_dimension(cube): options.rates}
+    return select(cube, system=options.systems, policy=options.policies, **rates)
+
+
+def read(
+    cube: "xr.Dataset", variable: str, dimension: str, method: str, n_servers: float | None = None
+) -> Curve:
+    """Read `variable` along `dimension` from a slice that has no other dimension left.
+
+    A method or number of servers that the cube does not hold gives missing values.
+    """
+    x = np.asarray(cube[dimension].values, dtype=float)
+    missing = Curve(x, np.full(x.size, np.nan), np.zeros(x.size))
+    if method not in cube["method"].values or variable not in cube:
+        return missing
+    part = cube.sel({"method": method})
+    if n_servers is not None:
+        if n_servers not in part["n_servers"].values:
+            return missing
+        part = part.sel(n_servers=n_servers)
+    values = np.asarray(part[variable].values, dtype=float)
+    name = f"{variable}_half_width"
+    half_widths = np.nan_to_num(part[name].values) if name in part else np.zeros(x.size)
+    return Curve(x, values, half_widths)
+
+
+def slices(cube: "xr.Dataset", variable: str, *dimensions: str) -> "list[xr.Dataset]":
+    """Return the slices at every combination of labels that hold any value of `variable`.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if variable in cube:
+        found = [
+            here for here in points(cube, *dimensions) if np.isfinite(here[variable].values).any()
+        ]
+        if found:
+            return found
+    raise ValueError(f"{variable}: the cube holds no value to draw")
+
+
+def finite_servers(cube: "xr.Dataset", wanted: int | None) -> float | None:
+    """Return the number of servers whose simulation is drawn: the wanted or the largest one.
+
+    Raises
+    ------
+    ValueError
+        If `wanted` is not in the cube.
+    """
+    servers = cube["n_servers"].values
+    if wanted is not None:
+        return float(select(cube, n_servers=[float(wanted)])["n_servers"].values[0])
+    finite = servers[np.isfinite(servers)]
+    return float(finite.max()) if finite.size else None
+
+
+def served(cube: "xr.Dataset", variable: str) -> Iterator[tuple[int, int]]:
+    """Yield the positions (system, policy) at which a cube holds any value of `variable`."""
+    if variable not in cube:
+        return
+    for system in range(cube.sizes["system"]):
+        for policy in range(cube.sizes["policy"]):
+            if np.isfinite(cube[variable].isel(system=system, policy=policy).values).any():
+                yield system, policy

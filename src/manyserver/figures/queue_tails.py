@@ -1,0 +1,132 @@
+"""Queue tails of every pool, on the scale on which doubly exponential decay is a straight line."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from manyserver.figures.base import Curve, FigureOptions, chosen, finite_servers, read, slices
+from manyserver.study.curves import rate_dimension
+from manyserver.study.fits.tail_growth import expected_growth, growth
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from manyserver.figures.style import Look
+
+__all__ = ["Options", "draw"]
+
+
+Y_LABEL = r"$-\log$ of the fraction of servers" "\n" r"with at least $k$ jobs"
+
+
+class Options(FigureOptions):
+    """What is drawn, and how."""
+
+    n_servers: int | None = None
+    """Number of servers of the simulations drawn; the largest if left out."""
+    levels: int = Field(default=20, ge=2)
+    """Deepest level drawn."""
+    fit: bool = True
+    """Whether to write the fitted growth per level beside each pool."""
+
+
+def draw(cube: "xr.Dataset", options: Options) -> "Figure":
+    """Draw ``-log(queue_tail)`` against the level, one panel per system, policy and rate.
+
+    Mean field as lines, simulation as markers; a simulated level counts when its half-width is
+    smaller than its value. The growth per level is fitted to the mean field.
+
+    Raises
+    ------
+    ValueError
+        If a label is not in the cube, or there is no tail to draw.
+    """
+    from manyserver.figures import marks, style
+
+    cube = chosen(cube, options)
+    dimension = rate_dimension(cube)
+    n_servers = finite_servers(cube, options.n_servers)
+    parts = slices(cube, "queue_tail", "system", "policy", dimension)
+    figure, panels = marks.panels(
+        len(parts),
+        options.width,
+        height=2.1,
+        x_label=style.AXIS_LABELS["level"],
+        y_label=Y_LABEL,
+        sharex=True,
+        sharey=True,
+    )
+    looks = style.pool_looks(_speeds(cube))
+    limit = finite = False
+    for here, axes in zip(parts, panels, strict=True):
+        for pool, look in enumerate(looks):
+            there = here.isel(pool=pool, level=slice(options.levels + 1))
+            line, simulated, bars = _curves(there, n_servers)
+            limit |= marks.theory(axes, line, look)
+            finite |= marks.markers(axes, simulated, look, bars)
+        if options.fit:
+            _write_growth(axes, here, looks)
+        axes.set_title(_title(here, cube))
+    panels[0].set_yscale("log")
+    panels[0].xaxis.set_major_locator(marks.whole_numbers())
+    marks.legend(
+        figure,
+        [marks.entry(look, limit, finite) for look in looks],
+        marks.method_entries(limit, finite, n_servers),
+        options.title,
+    )
+    return figure
+
+
+def _curves(here: "xr.Dataset", n_servers: float | None) -> tuple[Curve, Curve, np.ndarray]:
+    """Return ``-log(queue_tail)`` in the limit, and as simulated with its bars."""
+    log_tail = read(here, "queue_log_tail", "level", "mean_field", np.inf)
+    tail = read(here, "queue_tail", "level", "simulation", n_servers or np.nan)
+    tail = tail.at((tail.x > 0) & (tail.values > tail.half_widths))
+    simulated = Curve(tail.x, -np.log(tail.values), np.zeros(tail.x.size))
+    relative = tail.half_widths / tail.values
+    bars = np.stack([np.log1p(relative), -np.log1p(-relative)])
+    return (
+        Curve(log_tail.x, -log_tail.values, log_tail.half_widths).at(log_tail.x > 0),
+        simulated,
+        bars,
+    )
+
+
+def _write_growth(axes: "Axes", here: "xr.Dataset", looks: "list[Look]") -> None:
+    from manyserver.figures import marks, style
+
+    if "mean_field" not in here["method"].values or np.inf not in here["n_servers"].values:
+        return
+    point = here.sel({"method": "mean_field", "n_servers": np.inf})
+    periods = expected_growth(point).period
+    lines = []
+    for pool, (period, look) in enumerate(zip(periods, looks, strict=False)):
+        rate = growth(point, pool, period)
+        if np.isfinite(rate.estimate):
+            lines.append((style.with_error(rate.estimate, rate.standard_error), look))
+    if lines:
+        marks.corner_text(axes, "growth per level", lines)
+
+
+def _title(here: "xr.Dataset", cube: "xr.Dataset") -> str:
+    from manyserver.figures import style
+
+    dimension = rate_dimension(cube)
+    place = int(np.flatnonzero(cube["policy"].values == here["policy"].values)[0])
+    parts = [style.looks(cube)[place].label]
+    if cube.sizes["system"] > 1:
+        parts.append(str(here["system"].values))
+    if cube.sizes[dimension] > 1:
+        parts.append(style.rate_label(float(here[dimension]), dimension))
+    return ", ".join(parts)
+
+
+def _speeds(cube: "xr.Dataset") -> list[float | None]:
+    """Return the speed of every pool where it is the same in all systems."""
+    speeds = cube["pool_speed"].values
+    same = np.isclose(speeds, speeds[:1], equal_nan=False).all(axis=0)
+    return [float(speed) if one else None for speed, one in zip(speeds[0], same, strict=True)]

@@ -1,0 +1,245 @@
+"""How figures look: sizes, fonts, names, and one look per policy in all studies."""
+
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+import seaborn as sns
+
+from manyserver.policies import names, policy_class
+from manyserver.variables import lookup
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = [
+    "AXIS_LABELS",
+    "WIDTHS",
+    "Look",
+    "family",
+    "looks",
+    "policy_label",
+    "pool_looks",
+    "rate_label",
+    "rate_looks",
+    "theme",
+    "variable_label",
+    "with_error",
+]
+
+WIDTHS = {"column": 3.4, "page": 7.0}
+"""Inches."""
+MOST_DIGITS = 7
+"""Decimals written of a value whose error is smaller."""
+LIGHTER = 0.45
+"""How far towards white the second policy of a family goes."""
+
+AXIS_LABELS = {
+    "arrival_rate": r"Arrival rate per server, $\lambda$",
+    "load": r"Load, $\rho$",
+    "n_servers": "Number of servers, $N$",
+    "level": "Jobs at a server, $k$",
+    "choices": "Servers looked at in each pool, $d$",
+}
+UNITS = {"time": "mean job size / speed 1"}
+_RC: dict[str, Any] = {
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 6.5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "legend.columnspacing": 1.0,
+    "figure.titlesize": 9,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.width": 0.4,
+    "ytick.minor.width": 0.4,
+    "xtick.major.size": 3,
+    "ytick.major.size": 3,
+    "xtick.minor.size": 1.5,
+    "ytick.minor.size": 1.5,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3.6,
+    "mathtext.fontset": "dejavusans",
+    "font.family": ["DejaVu Sans"],
+    "pdf.fonttype": 42,
+}
+
+_PALETTE = sns.color_palette("colorblind", 10)
+_FAMILIES: dict[str, tuple[int, str, Any]] = {
+    "scheme1": (0, "o", "-"),
+    "scheme2": (3, "s", (0, (5, 1.5))),
+    "hybrid_sq": (2, "D", (0, (6, 1.5, 1, 1.5))),
+    "optimal_split": (7, "P", (0, (1, 1))),
+    "naive_split": (5, "X", (0, (3, 1, 1, 1, 1, 1))),
+    "sed": (1, "v", (0, (8, 1.5, 2, 1.5))),
+    "sq": (4, "^", (0, (2.5, 1))),
+    "random": (8, "*", (0, (1, 2))),
+    "jsq": (9, "<", (0, (4, 1, 4, 1, 1, 1))),
+    "jiq": (6, ">", (0, (3, 2))),
+}
+"""Position in the palette, marker and line of every family of policies, the same in all studies."""
+_MARKERS = "osD^vP<>X*"
+_LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (6, 1.5, 1, 1.5)), (0, (1, 1)))
+
+
+@dataclass(frozen=True)
+class Look:
+    """Colour, marker and line of one curve, and what the legend calls it."""
+
+    label: str
+    colour: tuple[float, float, float]
+    marker: str
+    line: Any
+    hollow: bool = False
+
+
+@contextmanager
+def theme() -> Iterator[None]:
+    """Set the look of all figures, and leave everything as it was afterwards."""
+    settings = sns.axes_style("ticks") | sns.plotting_context("paper") | _RC
+    with mpl.rc_context(settings):
+        yield
+
+
+def policy_label(label: str, name: str, parameters: dict[str, Any]) -> str:
+    """Name a policy as a paper would, unless the study gave it a label of its own.
+
+    Examples
+    --------
+    >>> policy_label("scheme1 d=(2,2)", "scheme1", {"d": [2, 2], "replacement": False})
+    'Scheme 1, $d = (2, 2)$'
+    >>> policy_label("hybrid_sq", "hybrid_sq", {"d": 2, "split": "optimal"})
+    'Hybrid SQ(2), optimal split'
+    >>> policy_label("the old one", "sq", {"d": 2})
+    'the old one'
+    """
+    if not label.startswith(name):
+        return label
+    title = policy_class(name).title if name in names() else name.replace("_", " ")
+    parts = []
+    for key, value in parameters.items():
+        if key == "d":
+            if isinstance(value, int):
+                title += f"({value})"
+            else:
+                parts.append(f"$d = ({', '.join(str(count) for count in value)})$")
+        elif key == "split" and isinstance(value, str):
+            parts.append(f"{value} split")
+        elif key == "replacement":
+            parts += ["with replacement"] if value else []
+        elif isinstance(value, list):
+            parts.append(f"{key} ({', '.join(f'{number:g}' for number in value)})")
+        elif key != "ties" or value != "uniform":
+            parts.append(f"{key} {value}")
+    return ", ".join([title, *parts])
+
+
+def looks(cube: "xr.Dataset", without: tuple[str, ...] = ()) -> list[Look]:
+    """Return a look for every policy of a cube, in its order.
+
+    A family of policies has one colour, marker and line in all studies; further policies of the
+    family in the same cube are lighter, with hollow markers. Parameters named in `without` are not
+    part of the labels.
+    """
+    found: list[Look] = []
+    families = [str(name) for name in cube["policy_name"].values]
+    for place, name in enumerate(families):
+        label = str(cube["policy"].values[place])
+        parameters = json.loads(str(cube["policy_parameters"].values[place]))
+        if without:
+            label = name
+            parameters = {key: parameters[key] for key in parameters if key not in without}
+        colour, marker, line = family(name)
+        nth = families[:place].count(name)
+        base = np.array(_PALETTE[colour])
+        red, green, blue = base + (1 - base) * (1 - (1 - LIGHTER) ** nth)
+        found.append(
+            Look(
+                label=policy_label(label, name, parameters),
+                colour=(float(red), float(green), float(blue)),
+                marker=marker,
+                line=line,
+                hollow=nth % 2 == 1,
+            )
+        )
+    return found
+
+
+def family(name: str) -> tuple[int, str, Any]:
+    """Return position in the palette, marker and line of a family, by its name alone."""
+    unknown = list(_FAMILIES.values())[zlib.crc32(name.encode()) % len(_FAMILIES)]
+    return _FAMILIES.get(name, unknown)
+
+
+def rate_label(rate: float, dimension: str) -> str:
+    """Name an arrival rate or a load by its symbol and value."""
+    symbol = r"\rho" if dimension == "load" else r"\lambda"
+    return f"${symbol} = {rate:.6g}$"
+
+
+def rate_looks(rates: Sequence[float], dimension: str) -> list[Look]:
+    """Return a look for every arrival rate or load, from dark to light."""
+    return _sequence([rate_label(rate, dimension) for rate in rates], "viridis")
+
+
+def pool_looks(speeds: Sequence[float | None]) -> list[Look]:
+    """Return a look for every pool, from dark to light."""
+    labels = [
+        f"pool {pool}" if speed is None else f"pool {pool}, speed {speed:.3g}"
+        for pool, speed in enumerate(speeds)
+    ]
+    return _sequence(labels, "mako")
+
+
+def with_error(value: float, standard_error: float) -> str:
+    """Write a value with the error of its last digit in parentheses.
+
+    Examples
+    --------
+    >>> with_error(7.46413, 0.0012), with_error(2.0, 1e-15)
+    ('7.4641(12)', '2.0000000')
+    """
+    if standard_error < 0.5 * 10.0**-MOST_DIGITS:
+        return f"{value:.{MOST_DIGITS}f}"
+    power = int(f"{standard_error:.1e}".split("e")[1])
+    digits = min(max(0, 1 - power), MOST_DIGITS)
+    return f"{value:.{digits}f}({standard_error * 10**digits:.0f})"
+
+
+def _sequence(labels: Sequence[str], palette: str) -> list[Look]:
+    colours = sns.color_palette(palette, len(labels))
+    return [
+        Look(
+            label=label,
+            colour=colours[place],
+            marker=_MARKERS[place % len(_MARKERS)],
+            line=_LINES[place % len(_LINES)],
+        )
+        for place, label in enumerate(labels)
+    ]
+
+
+def variable_label(name: str) -> str:
+    """Return the axis label of a variable: words, symbol and unit.
+
+    Examples
+    --------
+    >>> variable_label("jobs_per_server")
+    'Mean number of jobs per server, all pools, $L$'
+    """
+    variable = lookup(name)
+    words = variable.long_name.split(" (")[0]
+    unit = f"\n({UNITS[variable.units]})" if variable.units in UNITS else ""
+    return f"{words[0].upper()}{words[1:]}, ${variable.symbol}${unit}"

@@ -1,0 +1,94 @@
+"""Doubly exponential growth of ``-log(queue_tail)`` per level, for every pool."""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from manyserver.policies import policy
+from manyserver.statistics.rates import Rate, growth_per_level
+from manyserver.statistics.tail_growth import TailGrowth, tail_growth
+from manyserver.study.config import Strict
+from manyserver.study.curves import (
+    NORMAL_QUANTILE,
+    points,
+    rate_dimension,
+    select,
+    system_of,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Options", "expected_growth", "growth", "rows"]
+
+
+class Options(Strict):
+    """What to fit."""
+
+    systems: list[str] | None = None
+    """Labels of systems; all if left out."""
+    policies: list[str] | None = None
+    """Labels of policies; all if left out."""
+    methods: tuple[str, ...] = ("mean_field",)
+    """Methods whose tails are fitted."""
+
+
+def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
+    """Yield one row for every pool of every point that has a tail."""
+    chosen = select(
+        cube, method=list(options.methods), system=options.systems, policy=options.policies
+    )
+    for curve in points(chosen, "method", "system", "policy"):
+        for point in points(curve, "n_servers", rate_dimension(cube)):
+            if not np.isfinite(point["queue_tail"].values).any():
+                continue
+            theory = expected_growth(point)
+            for pool in range(len(theory.per_level)):
+                rate = growth(point, pool, theory.period[pool])
+                yield {
+                    "system": str(point["system"].values),
+                    "policy": str(point["policy"].values),
+                    "method": str(point["method"].values),
+                    "n_servers": float(point["n_servers"]),
+                    "arrival_rate": float(point["arrival_rate"]),
+                    "pool": pool,
+                    "quantity": "queue_tail",
+                    "estimate": rate.estimate,
+                    "standard_error": rate.standard_error,
+                    "expected": theory.per_level[pool],
+                    "window": f"{rate.window[0]:g} to {rate.window[1]:g}",
+                    "n_points": rate.n_points,
+                    "excluded": " ".join(f"{level:g}" for level in rate.excluded),
+                    "note": rate.note,
+                }
+
+
+def expected_growth(point: "xr.Dataset") -> TailGrowth:
+    """Return what theory says of the tails at one point of a cube."""
+    parameters = json.loads(str(point["policy_parameters"].values))
+    return tail_growth(system_of(point), policy(str(point["policy_name"].values), **parameters))
+
+
+def growth(point: "xr.Dataset", pool: int, period: int) -> Rate:
+    """Fit the growth per level of one pool at one point of a cube."""
+    here = point.isel(pool=pool)
+    if "queue_log_tail" in here and np.isfinite(here["queue_log_tail"].values).any():
+        return growth_per_level(_known(here["queue_log_tail"].values), period=period)
+    tail = _known(here["queue_tail"].values)
+    with np.errstate(divide="ignore"):
+        log_tail = np.log(tail)
+    name = "queue_tail_half_width"
+    if name not in here or np.isnan(here[name].values).all():
+        return growth_per_level(log_tail, period=period)
+    half_widths = here[name].values[: tail.size]
+    errors = np.divide(
+        half_widths, NORMAL_QUANTILE * tail, where=tail > 0, out=np.full_like(tail, np.nan)
+    )
+    return growth_per_level(log_tail, errors, period)
+
+
+def _known(tail: np.ndarray) -> np.ndarray:
+    """Cut the missing levels off the end, where other points of the cube go deeper."""
+    return tail[: int(np.flatnonzero(~np.isnan(tail))[-1]) + 1] if (~np.isnan(tail)).any() else tail

@@ -1,0 +1,131 @@
+"""Cubes with the shape of a study's, from the mean field and an invented simulation of it."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import manyserver as ms
+
+Z = 1.96
+TAILS = ("queue_tail", "queue_log_tail")
+MEANS = ("sojourn_mean", "jobs_per_server", "waiting_probability")
+SWEEP = ("system", "policy", "n_servers", "arrival_rate")
+PolicySpec = tuple[str, str, dict[str, object]]
+
+fixed_point = cache(ms.fixed_point)
+
+CHEAP_AND_FAST = (("1/2", "1/5"), ("1/2", "9/5"))
+ALL_POLICIES: Sequence[PolicySpec] = (
+    ("scheme1 d=(2,2)", "scheme1", {"d": [2, 2]}),
+    ("scheme2 d=(2,2)", "scheme2", {"d": [2, 2]}),
+    ("sed d=(2,2)", "sed", {"d": [2, 2]}),
+    ("optimal_split", "optimal_split", {}),
+    ("hybrid_sq d=2 split=optimal", "hybrid_sq", {"d": 2, "split": "optimal"}),
+    ("hybrid_sq d=2 split=naive", "hybrid_sq", {"d": 2, "split": "naive"}),
+)
+
+
+def make_cube(
+    systems: Mapping[str, Sequence[tuple[str, str]]] = {"unequal": CHEAP_AND_FAST},
+    policies: Sequence[PolicySpec] = ALL_POLICIES,
+    arrival_rates: Sequence[float] = (0.3, 0.6, 0.9),
+    n_servers: Sequence[int] = (10, 100, 1000),
+    by_load: bool = False,
+    precision: float = 0.01,
+    seed: int = 1,
+) -> xr.Dataset:
+    """Compute the limit, and invent simulations with a bias of order 1/N and known errors."""
+    generator = np.random.default_rng(seed)
+    servers = [*map(float, n_servers), np.inf]
+    points = {}
+    for s, pools in enumerate(systems.values()):
+        for p, (_, name, parameters) in enumerate(policies):
+            for r, rate in enumerate(arrival_rates):
+                capacity = ms.System(1e-6, [ms.Pool(*pool) for pool in pools]).capacity
+                system = ms.System(
+                    rate * capacity if by_load else rate, [ms.Pool(*pool) for pool in pools]
+                )
+                points[s, p, r] = fixed_point(system, ms.policy(name, **parameters))
+    n_pools = max(len(pools) for pools in systems.values())
+    levels = max(point.sizes["level"] for point in points.values())
+    shape = (2, len(systems), len(policies), len(servers), len(arrival_rates))
+    values = {name: np.full(shape, np.nan) for name in MEANS}
+    values |= {name: np.full((*shape, n_pools, levels), np.nan) for name in TAILS}
+    values |= {f"{n}_half_width": np.full_like(values[n], np.nan) for n in (*MEANS, "queue_tail")}
+    for (s, p, r), point in points.items():
+        n_levels = point.sizes["level"]
+        for n, size in enumerate(servers):
+            at = (s, p, n, r)
+            for name in MEANS:
+                limit = float(point[name])
+                if np.isinf(size):
+                    values[name][1, *at] = limit
+                    continue
+                error = precision * limit / Z / np.sqrt(size)
+                noise = generator.normal(0, error)
+                values[name][0, *at] = limit * (1 + 1 / size) + noise
+                values[f"{name}_half_width"][0, *at] = Z * error
+            deep = (slice(point.sizes["pool"]), slice(n_levels))
+            if np.isinf(size):
+                for name in TAILS:
+                    values[name][1, *at, *deep] = point[name].values
+                continue
+            tail = point["queue_tail"].values
+            error = np.sqrt(tail * (1 - tail) / (1e4 * size))
+            noisy = np.clip(tail + generator.normal(size=tail.shape) * error, 0, 1)
+            values["queue_tail"][0, *at, *deep] = noisy
+            values["queue_tail_half_width"][0, *at, *deep] = Z * error
+    return _dataset(values, systems, policies, servers, arrival_rates, by_load, n_pools, levels)
+
+
+def _dataset(
+    values: Mapping[str, np.ndarray],
+    systems: Mapping[str, Sequence[tuple[str, str]]],
+    policies: Sequence[PolicySpec],
+    servers: Sequence[float],
+    rates: Sequence[float],
+    by_load: bool,
+    n_pools: int,
+    levels: int,
+) -> xr.Dataset:
+    swept, other = ("load", "arrival_rate") if by_load else ("arrival_rate", "load")
+    dims = ("method", "system", "policy", "n_servers", swept)
+    speeds = np.full((len(systems), n_pools), np.nan)
+    fractions = np.full((len(systems), n_pools), np.nan)
+    capacities = []
+    for s, pools in enumerate(systems.values()):
+        system = ms.System(1e-6, [ms.Pool(*pool) for pool in pools])
+        speeds[s, : len(pools)] = system.speeds
+        fractions[s, : len(pools)] = system.fractions
+        capacities.append([system.capacity])
+    factor = np.array(capacities) if by_load else 1 / np.array(capacities)
+    return xr.Dataset(
+        {name: ((*dims, "pool", "level")[: array.ndim], array) for name, array in values.items()},
+        coords={
+            "method": ["simulation", "mean_field"],
+            "system": list(systems),
+            "policy": [label for label, _, _ in policies],
+            "n_servers": servers,
+            swept: list(rates),
+            other: (("system", swept), factor * np.array(rates)),
+            "pool": np.arange(n_pools),
+            "level": np.arange(levels),
+            "policy_name": ("policy", [name for _, name, _ in policies]),
+            "policy_parameters": (
+                "policy",
+                [json.dumps(ms.policy(name, **given).parameters) for _, name, given in policies],
+            ),
+            "pool_speed": (("system", "pool"), speeds),
+            "pool_fraction": (("system", "pool"), fractions),
+        },
+    )
+
+
+@pytest.fixture(scope="session")
+def cube_of() -> Callable[..., xr.Dataset]:
+    """Return the maker of invented cubes."""
+    return make_cube

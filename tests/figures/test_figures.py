@@ -1,0 +1,200 @@
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.container import ErrorbarContainer
+from matplotlib.figure import Figure
+from pydantic import ValidationError
+
+from manyserver import figures
+
+SCHEMES = [(f"scheme{i} d=(2,2)", f"scheme{i}", {"d": [2, 2]}) for i in (1, 2)]
+MakeCube = Callable[..., xr.Dataset]
+
+
+def bars(figure: Figure) -> list[ErrorbarContainer]:
+    return [
+        container
+        for axes in figure.axes
+        for container in axes.containers
+        if isinstance(container, ErrorbarContainer)
+    ]
+
+
+@pytest.fixture(
+    scope="module", params=[(k, sweep) for k in figures.kinds() for sweep in ("rate", "load")]
+)
+def drawn(request: pytest.FixtureRequest, cube_of: MakeCube) -> Figure:
+    kind, sweep = request.param
+    cube = cube_of(by_load=sweep == "load", arrival_rates=[0.3, 0.9])
+    width = "page" if sweep == "rate" else "column"
+    figure = figures.draw(kind, cube, {"width": width, "title": "A title"})
+    figure.canvas.draw()
+    assert figure.get_figwidth() == {"column": 3.4, "page": 7.0}[width]
+    return figure
+
+
+def test_axes_are_labelled(drawn: Figure) -> None:
+    x_labels = [axes.get_xlabel() for axes in drawn.axes] + [drawn.get_supxlabel()]
+    y_labels = [axes.get_ylabel() for axes in drawn.axes] + [drawn.get_supylabel()]
+    assert any("$" in label for label in x_labels)
+    assert any("$" in label for label in y_labels)
+    assert drawn.get_suptitle() == "A title"
+
+
+def test_legend_is_outside_the_panels_and_inside_the_figure(drawn: Figure) -> None:
+    (legend,) = drawn.legends
+    box = legend.get_window_extent()
+    assert not any(box.overlaps(axes.get_window_extent()) for axes in drawn.axes)
+    assert box.x0 >= 0
+    assert box.x1 <= drawn.bbox.x1
+    assert box.y1 <= drawn.bbox.y1
+
+
+def test_nothing_is_clipped_and_no_panel_is_squeezed(drawn: Figure) -> None:
+    for axes in drawn.axes:
+        box = axes.get_tightbbox()
+        assert box is not None
+        assert box.x0 >= -1
+        assert box.x1 <= drawn.bbox.x1 + 1
+        assert axes.get_window_extent().width > 0.6 * drawn.dpi
+        assert axes.get_window_extent().height > 0.8 * drawn.dpi
+
+
+def test_all_markers_are_inside_their_panels(drawn: Figure) -> None:
+    for container in bars(drawn):
+        axes = container.lines[0].axes
+        assert axes is not None
+        x, y = np.asarray(container.lines[0].get_data())
+        assert axes.get_xlim()[0] <= x.min() <= x.max() <= axes.get_xlim()[1]
+        assert axes.get_ylim()[0] <= y.min() <= y.max() <= axes.get_ylim()[1]
+
+
+def test_half_widths_are_drawn(drawn: Figure) -> None:
+    found = bars(drawn)
+    assert found
+    assert all(container.has_yerr for container in found)
+    lengths = [
+        np.ptp(np.asarray(segment)[:, 1])
+        for container in found
+        for segment in container.lines[2][0].get_segments()
+    ]
+    assert max(lengths) > 0
+
+
+@pytest.mark.parametrize("kind", figures.kinds())
+def test_files_are_the_same_to_the_byte(kind: str, cube_of: MakeCube, tmp_path: Path) -> None:
+    cube = cube_of(policies=SCHEMES, arrival_rates=[0.9])
+    first = figures.save(figures.draw(kind, cube), tmp_path / "first")
+    second = figures.save(figures.draw(kind, cube), tmp_path / "second.1")
+    assert [path.name for path in second] == ["second.1.png", "second.1.pdf"]
+    for one, other in zip(first, second, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    for unwanted in (b"CreationDate", b"Producer", b"Software"):
+        assert all(unwanted not in path.read_bytes() for path in first)
+
+
+@pytest.mark.parametrize("kind", figures.kinds())
+def test_unknown_options_are_refused(kind: str) -> None:
+    with pytest.raises(ValidationError, match="policie\n  Extra inputs are not permitted"):
+        figures.options(kind)(policie=["sq"])
+
+
+@pytest.mark.parametrize("kind", figures.kinds())
+def test_labels_that_are_not_there_are_refused(kind: str, cube_of: MakeCube) -> None:
+    with pytest.raises(ValueError, match=r"policy = 'sq'.*must be one of scheme1"):
+        figures.draw(kind, cube_of(), {"policies": ["sq"]})
+    with pytest.raises(ValueError, match=r"arrival_rate = 0\.4.*must be one of 0\.3"):
+        figures.draw(kind, cube_of(), {"rates": [0.4]})
+
+
+@pytest.mark.parametrize("kind", figures.kinds())
+def test_an_empty_cube_is_refused(kind: str, cube_of: MakeCube) -> None:
+    cube = cube_of(arrival_rates=[0.5])
+    empty = cube.assign({name: array * np.nan for name, array in cube.data_vars.items()})
+    with pytest.raises(ValueError, match="the cube holds no value"):
+        figures.draw(kind, empty)
+
+
+@pytest.mark.parametrize("kind", sorted(set(figures.kinds()) - {"sojourn_against_servers"}))
+def test_theory_alone_is_enough(kind: str, cube_of: MakeCube) -> None:
+    cube = cube_of(policies=SCHEMES).sel({"method": ["mean_field"]}).isel(n_servers=[-1])
+    figure = figures.draw(kind, cube)
+    assert bars(figure) == []
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert not any(label.startswith("simulation") for label in labels)
+
+
+@pytest.mark.parametrize("kind", sorted(set(figures.kinds()) - {"queue_tails"}))
+def test_simulation_alone_is_enough(kind: str, cube_of: MakeCube) -> None:
+    cube = cube_of(policies=SCHEMES).sel({"method": ["simulation"]}).isel(n_servers=slice(-1))
+    figure = figures.draw(kind, cube)
+    figure.canvas.draw()
+    assert bars(figure)
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert not any(label.startswith("mean field") for label in labels)
+
+
+def test_an_unknown_kind_is_refused(cube_of: MakeCube) -> None:
+    with pytest.raises(ValueError, match=r"kind = 'queue_tail'.*did you mean 'queue_tails'"):
+        figures.options("queue_tail")
+    with pytest.raises(ValueError, match="kind = 'style'"):
+        figures.draw("style", cube_of())
+
+
+def test_drawing_leaves_settings_alone(cube_of: MakeCube) -> None:
+    before = dict(mpl.rcParams)
+    figures.draw("sojourn_against_load", cube_of())
+    assert dict(mpl.rcParams) == before
+
+
+def test_options_are_read_without_matplotlib() -> None:
+    code = (
+        "import sys; from manyserver import figures\n"
+        "for kind in figures.kinds(): figures.options(kind)()\n"
+        "print([name for name in ('matplotlib', 'seaborn') if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_ratios_to_a_policy(cube_of: MakeCube) -> None:
+    cube = cube_of()
+    label = "scheme2 d=(2,2)"
+    figure = figures.draw("sojourn_against_load", cube, {"baseline": label})
+    values = cube["sojourn_mean"].sel({"method": "mean_field", "n_servers": np.inf}).isel(system=0)
+    expected = (values.isel(policy=0) / values.sel(policy=label)).values
+    assert any(np.array_equal(line.get_ydata(), expected) for line in figure.axes[1].get_lines())
+    with pytest.raises(ValueError, match="baseline = 'sq'"):
+        figures.draw("sojourn_against_load", cube, {"baseline": "sq"})
+
+
+def test_deviations_within_their_half_width_are_bounds(cube_of: MakeCube) -> None:
+    cube = cube_of(policies=SCHEMES, precision=0.5)
+    figure = figures.draw("sojourn_against_servers", cube)
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "upper bound (95 %)" in labels
+
+
+def test_only_families_with_one_d_are_drawn_against_it(cube_of: MakeCube) -> None:
+    policies = [
+        (f"scheme1 d=({a},{b})", "scheme1", {"d": [a, b]}) for a, b in ((1, 1), (2, 2), (2, 3))
+    ]
+    figure = figures.draw("sojourn_against_choices", cube_of(policies=policies))
+    line = figure.axes[0].get_lines()[0]
+    assert list(np.asarray(line.get_xdata())) == [1.0, 2.0]
+    with pytest.raises(ValueError, match="none looks at the same number"):
+        figures.draw("sojourn_against_choices", cube_of(policies=policies[2:]))
+
+
+def test_growth_is_written_beside_the_tails(cube_of: MakeCube) -> None:
+    policies = [("sq d=2", "sq", {"d": 2})]
+    cube = cube_of(systems={"equal": [("1", "1")]}, policies=policies, arrival_rates=[0.9])
+    figure = figures.draw("queue_tails", cube)
+    assert "2.0000000" in [text.get_text() for text in figure.axes[0].texts]
+    assert figures.draw("queue_tails", cube, {"fit": False}).axes[0].texts[:] == []
