@@ -1,15 +1,20 @@
 """Randomized dispatching in large parallel-server systems."""
 
-from manyserver.mean_field import fixed_point, mean_field, relaxation_time
+from manyserver.exact import exact
+from manyserver.mean_field import fixed_point, mean_field, refine, relaxation_time
 from manyserver.model import Pool, System, UnstableSystem
 from manyserver.policies import policy
+from manyserver.simulate import simulate
 
 __all__ = [
     "Pool",
     "System",
     "UnstableSystem",
+    "exact",
     "fixed_point",
     "mean_field",
     "policy",
+    "refine",
     "relaxation_time",
+    "simulate",
 ]

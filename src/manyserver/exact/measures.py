@@ -1,0 +1,109 @@
+"""What is asked of the stationary law of a finite system."""
+
+import numpy as np
+import xarray as xr
+
+from manyserver.exact.stationary import MOST_STATES, StationaryLaw, stationary_law
+from manyserver.model import System
+from manyserver.policies import Policy
+from manyserver.variables import labelled
+
+__all__ = ["exact"]
+
+
+def exact(
+    system: System, policy: Policy, *, tolerance: float = 1e-12, max_states: int = MOST_STATES
+) -> xr.Dataset:
+    """Compute the stationary state of a finite system without approximation.
+
+    Parameters
+    ----------
+    system : System
+        Finite and small; its buffers may be finite too.
+    policy : Policy
+        Any policy that is a sampling and a preference.
+    tolerance : float
+        Largest relative error of the mean number of jobs from states left out, and largest
+        relative imbalance of the flows, in [1e-13, 0.01].
+    max_states : int
+        Largest number of states of the Markov chain.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``queue_tail`` (pool, level), ``queue_mean`` (pool), ``jobs_per_server``,
+        ``sojourn_mean`` (of the jobs accepted), ``waiting_probability`` and
+        ``blocking_probability`` (of all arrivals), ``joining_rate`` (pool, level; NaN at levels
+        that no server reaches), the errors ``residual`` and ``truncation_error``, both relative,
+        and ``n_states``.
+
+    Raises
+    ------
+    ValueError
+        If the system is infinite, a parameter is out of its range, the policy does not fit the
+        system, or more than `max_states` states are needed.
+    UnstableSystem
+        If some pools get more work than they can do.
+    RuntimeError
+        If the balance equations were not solved to `tolerance`.
+
+    Notes
+    -----
+    A full server ranks after all others, so that an arrival is blocked if all servers that it
+    looks at are full. ``joining_rate`` is the flow of the arrivals that join servers of a pool
+    with k jobs over the mean number of these servers.
+
+    Examples
+    --------
+    >>> import manyserver as ms
+    >>> system = ms.System(0.9, [ms.Pool(1, 1)], n_servers=2)
+    >>> float(exact(system, ms.policy("sq", d=2)).jobs_per_server.round(8))
+    4.92742154
+    """
+    law = stationary_law(system, policy, tolerance=tolerance, max_states=max_states)
+    values = _measures(law)
+    values["residual"] = law.residual
+    values["truncation_error"] = law.truncation_error
+    values["n_states"] = len(law.probabilities)
+    return labelled(values, system, attrs={"method": "exact Markov chain"})
+
+
+def _measures(law: StationaryLaw) -> dict[str, object]:
+    system = law.system
+    n_servers = len(law.pool_of)
+    servers = np.broadcast_to(np.arange(n_servers), law.jobs.shape)
+    weights = np.broadcast_to(law.probabilities[:, None], law.jobs.shape)
+    occupancy = _by_class(law, servers, law.jobs, weights)
+    above = np.cumsum(occupancy[:, ::-1], axis=1)[:, ::-1]
+    tails = above / np.array(system.counts)[:, None]
+    queue_mean = tails[:, 1:].sum(axis=1)
+    jobs = float(system.fractions @ queue_mean)
+
+    arrivals = law.arrivals
+    level = law.jobs[arrivals.state, arrivals.server]
+    flow = arrivals.rate * law.probabilities[arrivals.state]
+    accepted = np.where(arrivals.blocked, 0.0, flow)
+    joining = _by_class(law, arrivals.server, level, accepted)
+    total = system.arrival_rate * n_servers
+    blocking = float(flow[arrivals.blocked].sum()) / total
+    joining_rate = np.full(joining.shape, np.nan)
+    np.divide(joining, occupancy, out=joining_rate, where=occupancy > 0)
+    return {
+        "queue_tail": tails,
+        "queue_mean": queue_mean,
+        "jobs_per_server": jobs,
+        "sojourn_mean": jobs / (system.arrival_rate * (1 - blocking)),
+        "waiting_probability": joining[:, 1:].sum() / total,
+        "blocking_probability": blocking,
+        "joining_rate": joining_rate,
+    }
+
+
+def _by_class(
+    law: StationaryLaw, server: np.ndarray, level: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Add up weights by the pool and the jobs of the servers they belong to."""
+    place = law.pool_of[server] * law.levels + level
+    n_pools = len(law.system.pools)
+    total = np.bincount(place.ravel(), weights=weight.ravel(), minlength=n_pools * law.levels)
+    return total.reshape(n_pools, law.levels)

@@ -1,0 +1,226 @@
+"""The plan: which studies are built, from which units, into which figures and fits.
+
+The Snakefile and the commands ask for everything here. Making a plan checks all of it, so nothing
+is computed for a study that could not be finished.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel
+
+from manyserver import figures
+from manyserver.study import fits
+from manyserver.study.config import (
+    ConfigError,
+    KindConfig,
+    Strict,
+    StudyConfig,
+    suggestion,
+    validated,
+)
+from manyserver.study.fingerprint import fingerprint
+from manyserver.study.points import canonical, digest
+from manyserver.study.sweep import Study, read_study
+from manyserver.study.yaml_file import read_yaml
+
+__all__ = ["Plan", "WorkflowConfig", "read_workflow_config", "schemas"]
+
+
+class WorkflowConfig(Strict):
+    """The file ``config/config.yaml``."""
+
+    studies: Literal["all"] | tuple[str, ...] = "all"
+    """Names of the studies that are built, or the word all."""
+
+
+def read_workflow_config(folder: Path) -> dict[str, object]:
+    """Read ``config.yaml`` in a folder; an empty dictionary if there is none.
+
+    Raises
+    ------
+    ConfigError
+        If it is not valid YAML.
+    """
+    path = folder / "config.yaml"
+    try:
+        return read_yaml(path) or {}
+    except FileNotFoundError:
+        return {}
+    except yaml.YAMLError as error:
+        text = " ".join(str(error).split())
+        raise ConfigError([f"{path}: is not valid YAML: {text}"]) from None
+
+
+def schemas() -> dict[str, str]:
+    """Return the JSON schemas of ``config.yaml`` and of a study's file, for editors."""
+    models: dict[str, type[BaseModel]] = {"config": WorkflowConfig, "study": StudyConfig}
+    return {
+        name: json.dumps(model.model_json_schema(), indent=2) + "\n"
+        for name, model in models.items()
+    }
+
+
+class Plan:
+    """The studies of a project, checked.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The configuration: ``config.yaml`` and ``studies/NAME.yaml``.
+    config : mapping
+        Content of ``config.yaml``.
+
+    Raises
+    ------
+    ConfigError
+        If anything is wrong with the content or with a study that it names.
+    """
+
+    def __init__(self, folder: Path, config: Mapping[str, object]):
+        self.folder = folder
+        self._studies: dict[str, Study] = {}
+        content = dict(config)
+        if isinstance(content.get("studies"), str) and content["studies"] != "all":
+            # snakemake --config studies=a,b hands over a string.
+            content["studies"] = str(content["studies"]).split(",")
+        chosen = validated(WorkflowConfig, content, str(folder / "config.yaml"))
+        self.names = self.available if chosen.studies == "all" else tuple(chosen.studies)
+        errors: list[str] = []
+        if not self.names:
+            errors.append(f"{folder / 'studies'}: must hold at least one study, a file NAME.yaml")
+        for name in self.names:
+            try:
+                self.study(name)
+            except ConfigError as error:
+                errors.extend(error.lines)
+        if errors:
+            raise ConfigError(errors)
+
+    @cached_property
+    def available(self) -> tuple[str, ...]:
+        """Names of all studies that there are."""
+        return tuple(sorted(path.stem for path in (self.folder / "studies").glob("*.yaml")))
+
+    def study(self, name: str) -> Study:
+        """Return a study.
+
+        Raises
+        ------
+        ConfigError
+            If there is none of this name, or something is wrong with it.
+        """
+        if name not in self._studies:
+            if name not in self.available:
+                where = self.folder / "config.yaml"
+                told = suggestion(name, self.available)
+                raise ConfigError([f"{where}: studies: there is no study {name!r}; {told}"])
+            path = self.folder / "studies" / f"{name}.yaml"
+            study = read_study(path)
+            _check_kinds(path, study)
+            self._studies[name] = study
+        return self._studies[name]
+
+    @property
+    def largest_study(self) -> int:
+        """Number of units of the study that has most."""
+        return max(len(self.study(name).units) for name in self.names)
+
+    def figure(self, study: str, title: str) -> tuple[str, BaseModel]:
+        """Return the kind and the options of a figure."""
+        item = _titled(self.study(study).config.figures, title)
+        return item.kind, figures.options(item.kind).model_validate(item.options)
+
+    def fits(self, study: str) -> list[tuple[str, str, BaseModel]]:
+        """Return the name, the kind and the options of every fit."""
+        return [
+            (item.title, item.kind, fits.options(item.kind).model_validate(item.options))
+            for item in self.study(study).config.fits
+        ]
+
+    def files(self) -> list[str]:
+        """Return the files that are built, below the folder of results."""
+        found = []
+        for name in self.names:
+            config = self.study(name).config
+            found.append(f"{name}/cube.nc")
+            found.extend([f"{name}/fits.csv"] if config.fits else [])
+            for item in config.figures:
+                found.extend(f"{name}/figures/{item.title}.{suffix}" for suffix in ("png", "pdf"))
+        return found
+
+    def cube_digest(self, study: str) -> str:
+        """Short digest of all that a cube depends on but the files of its units."""
+        config = self.study(study).config
+        content = config.model_dump_json(exclude={"figures", "fits"})
+        return _mark(content, fingerprint("manyserver.study.cube"))
+
+    def fits_digest(self, study: str) -> str:
+        """Short digest of all that the table of fits depends on but the cube."""
+        items = [(title, kind, options.model_dump()) for title, kind, options in self.fits(study)]
+        modules = sorted({f"{fits.__name__}.{kind}" for _, kind, _ in items})
+        return _mark(canonical(items), fingerprint(fits.__name__, *modules))
+
+    def figure_digest(self, study: str, title: str) -> str:
+        """Short digest of all that a figure depends on but the cube."""
+        kind, options = self.figure(study, title)
+        code = fingerprint(figures.__name__, f"{figures.__name__}.{kind}")
+        return _mark(canonical(options.model_dump()), code)
+
+
+def _mark(settings: str, code: str) -> str:
+    """Two short digests, for Snakemake to say which of the two changed."""
+    return f"settings #{digest(settings)[:8]} code #{code[:8]}"
+
+
+def _titled(items: Iterable[KindConfig], title: str) -> KindConfig:
+    return next(item for item in items if item.title == title)
+
+
+def _check_kinds(path: Path, study: Study) -> None:
+    errors: list[str] = []
+    registries: dict[str, ModuleType] = {"figures": figures, "fits": fits}
+    for key, registry in registries.items():
+        for i, item in enumerate(getattr(study.config, key)):
+            inside = f"{key}[{i}]"
+            try:
+                model = registry.options(item.kind)
+                options = validated(model, item.options, str(path), inside=inside)
+            except ConfigError as error:
+                errors.extend(error.lines)
+            except ValueError as error:
+                errors.append(f"{path}: {inside}: {error}")
+            else:
+                errors.extend(f"{path}: {inside}.{line}" for line in _unknown(options, study))
+    if errors:
+        raise ConfigError(errors)
+
+
+def _unknown(options: BaseModel, study: Study) -> list[str]:
+    """Say which values in a kind's options are not on the axes of the study."""
+    policies, methods = list(study.policies), list(study.config.methods_used)
+    known: dict[str, list[Any]] = {
+        "systems": list(study.config.systems),
+        "policies": policies,
+        "baseline": policies,
+        "methods": methods,
+        "method": methods,
+        "limit": methods,
+        "rates": [float(rate) for rate in study.config.sweep.rates],
+        "n_servers": [n for n in study.config.sweep.n_servers if n is not None],
+    }
+    lines = []
+    for key, allowed in known.items():
+        value = getattr(options, key, None)
+        for item in value if isinstance(value, (list, tuple)) else [value]:
+            if item is not None and item not in allowed:
+                told = f"Allowed: {', '.join(str(label) for label in allowed)}"
+                if isinstance(item, str):
+                    told = suggestion(item, allowed)
+                lines.append(f"{key} = {item!r}: is not in this study; {told}")
+    return lines

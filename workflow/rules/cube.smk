@@ -1,0 +1,21 @@
+# Put all units of a study side by side in one NetCDF file.
+
+
+rule cube:
+    input:
+        lambda wildcards: [
+            f"results/{wildcards.study}/units/{unit}.jsonl"
+            for unit in PLAN.study(wildcards.study).units
+        ],
+    output:
+        "results/{study}/cube.nc",
+    log:
+        "results/{study}/logs/cube.log",
+    conda:
+        "../../environment.yml"
+    params:
+        settings=lambda wildcards: PLAN.cube_digest(wildcards.study),
+    message:
+        "{wildcards.study}: assemble the cube"
+    shell:
+        "python -m manyserver cube {wildcards.study} {output} {input} > {log} 2>&1"

@@ -1,0 +1,18 @@
+# Fit rates to a study's cube.
+
+
+rule fits:
+    input:
+        "results/{study}/cube.nc",
+    output:
+        report("results/{study}/fits.csv", category="{study}", labels={"table": "fits"}),
+    log:
+        "results/{study}/logs/fits.log",
+    conda:
+        "../../environment.yml"
+    params:
+        settings=lambda wildcards: PLAN.fits_digest(wildcards.study),
+    message:
+        "{wildcards.study}: fit rates"
+    shell:
+        "python -m manyserver fits {wildcards.study} {input} {output} > {log} 2>&1"

@@ -1,0 +1,23 @@
+# Compute the points of one unit that the store in results/points does not have.
+
+
+rule unit:
+    output:
+        "results/{study}/units/{unit}.jsonl",
+    log:
+        "results/{study}/logs/{unit}.log",
+    benchmark:
+        "results/{study}/benchmarks/{unit}.tsv"
+    conda:
+        "../../environment.yml"
+    threads: max(1, ceil((workflow.cores or 1) / PLAN.largest_study))
+    params:
+        points=lambda wildcards: PLAN.study(wildcards.study)
+        .units[wildcards.unit]
+        .summary,
+        code=lambda wildcards: PLAN.study(wildcards.study).units[wildcards.unit].code,
+    message:
+        "{wildcards.study}: compute {params.points} of {wildcards.unit}"
+    shell:
+        "python -m manyserver unit {wildcards.study} {wildcards.unit} {output}"
+        " --threads {threads} --log {log}"
