@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import click
 
-from manyserver.study.config import ConfigError
+from manyserver.study.validation import ConfigError
 from manyserver.version import __version__
 
 _FILE = click.Path(path_type=Path)

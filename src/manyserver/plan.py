@@ -16,17 +16,11 @@ from pydantic import BaseModel
 
 from manyserver import figures
 from manyserver.study import fits
-from manyserver.study.config import (
-    ConfigError,
-    KindConfig,
-    Strict,
-    StudyConfig,
-    suggestion,
-    validated,
-)
+from manyserver.study.config import KindConfig, Strict, StudyConfig
 from manyserver.study.fingerprint import fingerprint
 from manyserver.study.points import canonical, digest
 from manyserver.study.sweep import Study, read_study
+from manyserver.study.validation import ConfigError, suggestion, validated
 from manyserver.study.yaml_file import read_yaml
 
 __all__ = ["Plan", "WorkflowConfig", "read_workflow_config", "schemas"]

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from manyserver import figures
 from manyserver.__main__ import main
 from manyserver.plan import Plan
-from manyserver.study.config import ConfigError
+from manyserver.study.validation import ConfigError
 
 ROUNDED = [{"fraction": 0.5, "speed": 0.666667}, {"fraction": 0.5, "speed": "4/3"}]
 SKEWED = [{"fraction": "1/2", "speed": "1/5"}, {"fraction": "1/2", "speed": "9/5"}]

@@ -10,11 +10,12 @@ import numpy as np
 import xarray as xr
 
 from manyserver.model import System
-from manyserver.study.compute import read_unit
+from manyserver.study.compute import point_name, read_unit
 from manyserver.study.points import canonical
 from manyserver.study.records import Record
 from manyserver.study.store import replacing
 from manyserver.study.sweep import Study
+from manyserver.study.validation import ConfigError
 from manyserver.variables import HALF_WIDTH, lookup
 from manyserver.version import __version__
 
@@ -42,7 +43,7 @@ def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
     Raises
     ------
     ValueError
-        If a file is damaged or a stable point is in none of them.
+        If a file is damaged or, as a ConfigError, a stable point is in none of them.
     """
     axes = _axes(study)
     records = {canonical(r.parameters): r for file in unit_files for r in read_unit(file)}
@@ -56,7 +57,12 @@ def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
         if point.stable:
             record = records.get(canonical(point.parameters))
             if record is None:
-                raise ValueError(f"point {point.id} is in none of the unit files")
+                raise ConfigError(
+                    [
+                        f"{study.name}: {point_name(point)}: is in none of the unit files; "
+                        "if the study was edited while it ran, run it again"
+                    ]
+                )
             met = record.values.get("precision_met", True)
             labels.status[place] = OK if met else IMPRECISE
             placed.append((place, record))

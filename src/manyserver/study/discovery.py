@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pkgutil import iter_modules
 from types import ModuleType
 
-from manyserver.study.config import suggestion
+from manyserver.study.validation import suggestion
 
 __all__ = ["load", "modules"]
 

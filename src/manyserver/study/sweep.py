@@ -15,8 +15,9 @@ from manyserver import policies
 from manyserver.model import Pool, System, UnstableSystem
 from manyserver.policies import Policy
 from manyserver.study import methods
-from manyserver.study.config import ConfigError, PolicyConfig, StudyConfig, read_config
+from manyserver.study.config import PolicyConfig, StudyConfig, read_config
 from manyserver.study.points import Point, Unit, units
+from manyserver.study.validation import ConfigError
 
 __all__ = ["Study", "read_study"]
 
