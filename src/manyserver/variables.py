@@ -75,7 +75,7 @@ VARIABLES: dict[str, Variable] = {
         r"\lambda_k^{(j)}",
         "arrivals per unit of time to one server of the pool that holds k jobs",
     ),
-    "residual": Variable((), "1", "r", "largest relative imbalance of the flows between levels"),
+    "residual": Variable((), "1", "r", "relative imbalance of the flows"),
     "truncation_error": Variable(
         (), "1", r"\epsilon", "relative error of the mean number of jobs from levels left out"
     ),

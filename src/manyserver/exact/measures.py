@@ -1,12 +1,18 @@
 """What is asked of the stationary law of a finite system."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
-import xarray as xr
 
 from manyserver.exact.stationary import MOST_STATES, StationaryLaw, stationary_law
 from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.variables import labelled
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 __all__ = ["exact"]
 
