@@ -121,6 +121,11 @@ class Plan:
         return self._studies[name]
 
     @property
+    def notes(self) -> list[str]:
+        """What a reader should be told of all studies, such as a float read as a ratio."""
+        return [note for name in self.names for note in self.study(name).notes]
+
+    @property
     def largest_study(self) -> int:
         """Number of units of the study that has most."""
         return max(len(self.study(name).units) for name in self.names)

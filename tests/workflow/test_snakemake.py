@@ -130,3 +130,9 @@ def test_a_mistake_is_told_before_any_job_starts(new_project: NewProject) -> Non
         "'arrival_rate'? Allowed: arrival_rate, load, n_servers",
     ]
     assert not (project.folder / "results").exists()
+
+
+def test_a_float_that_is_read_as_a_ratio_is_told(new_project: NewProject) -> None:
+    project = new_project()
+    project.edit("speed: 2/3", "speed: 0.666667")
+    assert "speed = 0.666667 is read as 2/3" in project.snakemake("--dry-run")
