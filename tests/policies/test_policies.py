@@ -125,6 +125,12 @@ def test_one_value_is_needed_for_every_pool(policy: Policy) -> None:
         policy.check(ms.System(0.1, UNEQUAL))
 
 
+def test_random_takes_every_server_alike_by_default() -> None:
+    system = ms.System(0.1, [ms.Pool("1/4", 1), ms.Pool("3/4", 1)])
+    sampling = ms.policy("random").sampling(system)
+    assert [branch.probability for branch in sampling.branches] == [0.25, 0.75]
+
+
 def test_distinct_servers_must_exist() -> None:
     system = ms.System(0.1, UNEQUAL, n_servers=4)
     with pytest.raises(ValueError, match=r"d = 3: must be at most 2, the number .* in pool 1"):

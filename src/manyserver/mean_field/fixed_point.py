@@ -35,7 +35,8 @@ LOWEST_LOG_TAIL = -1e7
 """Levels go on to tails of this logarithm, if at most EXTRA_LEVELS are needed; smaller is -inf."""
 BULK = 1e-8
 """Tails below this are iterated in logarithms."""
-MOST_STEPS = 200
+NEWTON_STEPS = 100
+TRANSIENT_STEPS = 2000
 RESIDUAL = 1e-13
 STEP = 1e-11
 TRUNCATION = 1e-12
@@ -193,7 +194,7 @@ def solve(drift: Drift, state: np.ndarray) -> np.ndarray:
 
 
 def _newton(drift: Drift, state: np.ndarray) -> np.ndarray | None:
-    for _ in range(MOST_STEPS):
+    for _ in range(NEWTON_STEPS):
         try:
             step = np.linalg.solve(drift.jacobian(state), -drift(state))
         except np.linalg.LinAlgError:
@@ -212,7 +213,7 @@ def _pseudo_transient(drift: Drift, state: np.ndarray) -> np.ndarray | None:
     flow = drift(state)
     duration, norm = 1.0, float(np.linalg.norm(flow))
     identity = np.eye(len(state))
-    for _ in range(10 * MOST_STEPS):
+    for _ in range(TRANSIENT_STEPS):
         step = np.linalg.solve(identity / duration - drift.jacobian(state), flow)
         state = np.clip(state + step, 0.0, 1.0)
         flow = drift(state)

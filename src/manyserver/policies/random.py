@@ -1,5 +1,6 @@
 """State-independent routing: a pool at random, then a server of it at random."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -14,9 +15,9 @@ __all__ = ["NaiveSplit", "OptimalSplit", "Random"]
 class StateIndependent(Policy):
     """Base of the policies that look at one server only, and so have nothing to prefer."""
 
+    @abstractmethod
     def probabilities_for(self, system: System) -> tuple[float, ...]:
         """Return the probability of each pool."""
-        raise TypeError(f"{type(self).__name__} does not say how it splits arrivals")
 
     def sampling(self, system: System) -> Sampling:
         """Look at one server of a pool picked at random."""
@@ -30,12 +31,12 @@ class StateIndependent(Policy):
 
 @dataclass(frozen=True)
 class Random(StateIndependent):
-    """Send each arrival to pool ``j`` with a given probability.
+    """Send each arrival to a server at random, by default to each with the same probability.
 
     Parameters
     ----------
-    probabilities : sequence of float, shape (pool,)
-        They sum to one.
+    probabilities : sequence of float, shape (pool,), optional
+        Probability of each pool, sum one; the fractions of the pools by default.
     replacement : bool
         Makes no difference here, as one server is looked at.
     """
@@ -43,15 +44,18 @@ class Random(StateIndependent):
     name: ClassVar[str] = "random"
     title: ClassVar[str] = "Random"
 
-    probabilities: tuple[float, ...]
+    probabilities: tuple[float, ...] | None = None
     replacement: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "probabilities", checked_probabilities(self.probabilities))
+        if self.probabilities is not None:
+            object.__setattr__(self, "probabilities", checked_probabilities(self.probabilities))
 
     def probabilities_for(self, system: System) -> tuple[float, ...]:
-        """Return the given probabilities."""
+        """Return the given probabilities, or the fractions of the pools."""
+        if self.probabilities is None:
+            return tuple(float(pool.fraction) for pool in system.pools)
         match_pools("probabilities", self.probabilities, system)
         return self.probabilities
 
