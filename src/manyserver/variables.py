@@ -17,17 +17,20 @@ from manyserver.model import System
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["CORRECTION", "HALF_WIDTH", "REFINED", "VARIABLES", "Variable", "labelled", "lookup"]
+__all__ = ["CORRECTION", "DIFFERENCE", "HALF_WIDTH", "REFINED", "VARIABLES", "Variable", "labelled", "lookup"]
 
 HALF_WIDTH = "_half_width"
 """Suffix of the variable that holds the half-width of another one's 95 % interval."""
 CORRECTION = "_correction"
 """Suffix of the coefficient c of 1/N in a variable, x_N = x + c/N with N servers."""
+DIFFERENCE = "_difference"
+"""Suffix of the difference of a variable from that of another run."""
 REFINED = "_refined"
 """Suffix of a variable to order 1/N, at the number of servers asked for."""
 
 _MEANING = {
     HALF_WIDTH: "95 % half-width",
+    DIFFERENCE: "difference from another run",
     CORRECTION: "coefficient of 1/N, N servers",
     REFINED: "mean field with the 1/N correction",
 }
@@ -82,6 +85,7 @@ VARIABLES: dict[str, Variable] = {
     "simulated_time": Variable((), "time", "T", "measured time, all replications"),
     "n_events": Variable((), "1", "n_e", "arrivals and departures while measuring"),
     "n_batches": Variable((), "1", "b", "batches behind the half-widths"),
+    "n_controls": Variable((), "1", "p", "control variates behind the half-widths"),
     "autocorrelation_time": Variable(
         (), "time", r"\tau", "integrated autocorrelation time of the number of jobs"
     ),
@@ -96,6 +100,24 @@ VARIABLES: dict[str, Variable] = {
     ),
     "jobs_per_server_variance": Variable(
         (), "jobs^2", r"N \operatorname{Var} L", "N times the variance of the jobs per server"
+    ),
+    "queue_tail_variance": Variable(
+        ("pool", "level"),
+        "1",
+        r"N \operatorname{Var} u_k^{(j)}",
+        "N times the variance of the queue tail over time, N servers",
+    ),
+    "occupancy_covariance": Variable(
+        ("pool", "level", "other_pool", "other_level"),
+        "1",
+        r"N \operatorname{Cov}(x_k^{(j)}, x_l^{(i)})",
+        "N times the covariance over time of the fractions of servers with k and with l jobs",
+    ),
+    "variance_ratio": Variable(
+        (), "1", "", "variance of the difference of two independent runs, over that of this one"
+    ),
+    "variance_ratio_plain": Variable(
+        (), "1", "", "the same for independent runs without control variates"
     ),
     "refinement_residual": Variable(
         (), "1", "", "largest relative error of the conservation laws at order 1/N"
@@ -121,7 +143,7 @@ def lookup(name: str) -> Variable:
         return VARIABLES[name]
     for suffix, meaning in _MEANING.items():
         if name.endswith(suffix):
-            base = VARIABLES[name.removesuffix(suffix)]
+            base = lookup(name.removesuffix(suffix))
             return Variable(base.dims, base.units, "", f"{meaning}: {base.long_name}")
     raise KeyError(name)
 

@@ -10,8 +10,9 @@ from scipy.special import stdtrit
 from tests.registry import EQUAL, POOLS
 
 import manyserver as ms
+from manyserver.exact import stationary_law
 from manyserver.simulate import simulate
-from manyserver.simulation import run
+from manyserver.simulation import checked_settings
 from manyserver.simulation.replica import step_rate
 
 DATA = Path(__file__).parents[1] / "data"
@@ -203,6 +204,8 @@ def test_step_rate() -> None:
         ({"seed": "a"}, "seed = 'a': must"),
         ({"seed": None}, "seed = None: must"),
         ({"seed": True}, "seed = True: must"),
+        ({"control_variates": 1}, "control_variates = 1: must be True or False"),
+        ({"moments": "yes"}, "moments = 'yes': must"),
         ({"max_events": 0}, "max_events = 0: must"),
         ({"start": np.ones((2, 3))}, r"start: has shape \(2, 3\); must have one row for each"),
         ({"start": np.array([[0.5, 0.2]])}, "start: must fall from 1"),
@@ -218,6 +221,81 @@ def test_bad_systems() -> None:
     with pytest.raises(ValueError, match="n_servers = None"):
         simulate(ms.System(0.5, ONE_POOL), SQ2)
     with pytest.raises(ValueError, match="buffer = 3"):
-        run(ms.System(0.5, [ms.Pool(1, 1, buffer=3)], n_servers=10), SQ2, np.ones((1, 1)), 1.0)
+        checked_settings(ms.System(0.5, [ms.Pool(1, 1, buffer=3)], n_servers=10))
     with pytest.raises(ValueError, match="d = 5"):
         simulate(ms.System(0.5, ONE_POOL, n_servers=4), ms.policy("sq", d=5))
+
+
+@pytest.mark.parametrize(
+    ("pools", "policy", "factor"),
+    [
+        (ONE_POOL, SQ2, 300),
+        (TWO_POOLS, ms.policy("scheme1", d=[2, 2]), 200),
+        (ONE_POOL, ms.policy("naive_split"), 100),
+    ],
+    ids=["sq", "scheme1", "random"],
+)
+def test_variance_is_reduced(
+    pools: list[ms.Pool], policy: ms.policies.Policy, factor: float, seed: int
+) -> None:
+    """By several times `factor` in fact; an estimated variance is within a factor of 2."""
+    system = ms.System(0.8, pools, n_servers=100)
+    with_controls, plain = (
+        simulate(system, policy, seed=(seed, 12), horizon=5000.0, control_variates=wanted)
+        for wanted in (True, False)
+    )
+    assert int(with_controls.n_controls) > 2
+    assert int(plain.n_controls) == 0
+    for name in ("jobs_per_server", "waiting_probability"):
+        difference = abs(float(with_controls[name] - plain[name]))
+        assert difference <= 2.1 * float(plain[name + "_half_width"])
+    ratio = plain.jobs_per_server_half_width / with_controls.jobs_per_server_half_width
+    assert float(ratio) ** 2 > factor
+
+
+def test_all_outputs_on_a_small_chain(seed: int) -> None:
+    """Every output within 4 standard errors of the exact chain, variances included."""
+    system = ms.System(0.7, TWO_POOLS, n_servers=4)
+    policy = ms.policy("scheme1", d=[1, 2])
+    law = stationary_law(system, policy, tolerance=1e-9)
+    exact = ms.exact(system, policy, tolerance=1e-9)
+    result = simulate(system, policy, seed=(seed, 13), precision=0.003, moments=True)
+    few = result.isel(level=slice(4), other_level=slice(4))
+    for name in ("jobs_per_server", "queue_mean", "waiting_probability"):
+        assert_close(result, name, exact[name].values)
+    for name in ("queue_tail", "joining_rate"):
+        assert_close(few, name, exact[name].values[:, :4])
+    tails = np.concatenate([law.tails(), np.zeros((len(law.jobs), 2, 1))], axis=2)
+    held = -np.diff(tails, axis=2)
+    jobs = law.jobs.mean(axis=1)
+
+    def covariance(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        p, n = law.probabilities, len(law.probabilities)
+        one, other = (x - np.tensordot(p, x, 1) for x in (one, other))
+        one, other = one.reshape(n, -1), other.reshape(n, -1)
+        return np.asarray(4 * np.einsum("s,sa,sb->ab", p, one, other))
+
+    assert_close(result, "jobs_per_server_variance", covariance(jobs, jobs)[0, 0])
+    variance = np.diag(covariance(tails[:, :, :4], tails[:, :, :4])).reshape(2, 4)
+    assert_close(few, "queue_tail_variance", variance)
+    expected = covariance(held[:, :, :4], held[:, :, :4]).reshape(2, 4, 2, 4)
+    assert_close(few, "occupancy_covariance", expected)
+
+
+def test_precision_of_the_summary(seed: int) -> None:
+    """The pilot tells how long to run; what follows decides."""
+    told: list[str] = []
+    system = ms.System(0.9, ONE_POOL, n_servers=100)
+    result = simulate(system, SQ2, seed=(seed, 14), precision=0.0005, progress=told.append)
+    assert bool(result.precision_met)
+    assert float(result.sojourn_mean_half_width) <= 0.0005 * float(result.sojourn_mean)
+    assert told
+    assert "steps to go, about" in told[0]
+
+
+def test_moments_are_optional(seed: int) -> None:
+    system = ms.System(0.5, ONE_POOL, n_servers=10)
+    result = simulate(system, SQ2, seed=(seed, 15), horizon=500.0)
+    assert "occupancy_covariance" not in result
+    assert float(result.queue_tail_variance[0, 0]) == pytest.approx(0.0, abs=1e-9)
+    assert float(result.queue_tail_variance[0, 1]) > 0.1

@@ -43,7 +43,7 @@ class Twin:
     def __init__(
         self, system: System, policy: Policy, looks: Looks, state: list[int], jobs: list[int]
     ):
-        self.random = Xoshiro(state)
+        self.random, self.further = Xoshiro(state[:4]), Xoshiro(state[4:])
         self.looks = looks
         self.jobs = jobs
         self.system = system
@@ -86,14 +86,14 @@ class Twin:
             numbers.append([self._bounded(words, events, -1, 0)])
         for look in range(1, n_looks):
             if self.looks.fresh[look]:
-                words = [self.random.next() for _ in range(BLOCK)]
+                words = [self.further.next() for _ in range(BLOCK)]
             for step in range(BLOCK):
                 numbers[step].append(self._bounded(words, events, step, look))
         steps = [self._servers(event, drawn) for event, drawn in zip(events, numbers, strict=True)]
         if self.looks.shuffled:
             for servers in steps:
                 for look in range(1, n_looks):
-                    other = self.random.next() * (look + 1) >> 64
+                    other = self.further.next() * (look + 1) >> 64
                     servers[look], servers[other] = servers[other], servers[look]
         real = [[s for s in servers if s is not None] for servers in steps]
         return list(zip(events, real, strict=True))

@@ -7,6 +7,7 @@ import pytest
 from scipy.signal import lfilter
 
 from manyserver.statistics.estimates import (
+    Controls,
     autocorrelation_time,
     batch_mean,
     batch_ratio,
@@ -89,3 +90,59 @@ def test_merging_keeps_the_mean() -> None:
     merged = merge_batches(batches, 4)
     assert merged.shape == (2, 3)
     assert merged.mean(axis=0).tolist() == batches.mean(axis=0).tolist()
+
+
+def regression_data(replications: int, batches: int) -> tuple[np.ndarray, np.ndarray]:
+    """Skewed controls of mean zero, and a response of mean one that bends with the first."""
+    rng = np.random.default_rng((SEED, 5))
+    controls = rng.gamma(4.0, size=(replications, batches, 3)) - 4.0
+    noise = rng.normal(size=(replications, batches))
+    first = controls[:, :, 0]
+    return controls, 1.0 + 3 * controls.sum(axis=2) + 0.01 * (first**2 - 4.0) + 0.1 * noise
+
+
+def test_control_variates_cover() -> None:
+    """Coverage of 1000 intervals is binomial; 4 standard errors about 95 %."""
+    controls, response = regression_data(1000, 48)
+    inside, values, widths = 0, [], []
+    for z, y in zip(controls, response, strict=True):
+        fitted = Controls(z)
+        value, half_width = batch_mean(fitted.adjusted(y), fitted)
+        inside += bool(abs(value - 1.0) <= half_width)
+        values.append(float(value))
+        widths.append(float(half_width / batch_mean(y).half_width))
+    assert abs(inside / 1000 - 0.95) < 4 * np.sqrt(0.05 * 0.95 / 1000)
+    # The coefficients do not bias the mean, though the response bends.
+    assert abs(np.mean(values) - 1.0) < 4 * np.std(values) / np.sqrt(1000)
+    assert np.median(widths) < 0.05
+
+
+def test_useless_columns_are_dropped() -> None:
+    controls, response = regression_data(1, 48)
+    z, y = controls[0], response[0]
+    more = np.column_stack([z, np.zeros(48), 1e-15 * z[:, 0], z[:, 0] - z[:, 1]])
+    fitted = Controls(more)
+    assert fitted.rank == 3
+    assert fitted.adjusted(y) == pytest.approx(Controls(z).adjusted(y), abs=1e-9)
+
+
+def test_adjusted_by_the_other_batches() -> None:
+    controls, response = regression_data(1, 12)
+    z, y = controls[0], response[0]
+    expected = []
+    for left_out in range(12):
+        others = np.arange(12) != left_out
+        design = np.column_stack([np.ones(11), z[others]])
+        slopes = np.linalg.lstsq(design, y[others], rcond=None)[0][1:]
+        expected.append(y[left_out] - z[left_out] @ slopes)
+    assert Controls(z).adjusted(y) == pytest.approx(np.array(expected), abs=1e-9)
+
+
+def test_exact_responses_are_left_alone() -> None:
+    controls, _ = regression_data(1, 48)
+    fitted = Controls(controls[0])
+    assert fitted.adjusted(np.full((48, 2), 7.0)) == pytest.approx(np.full((48, 2), 7.0))
+    combined = 2.0 + controls[0] @ [1.0, 2.0, 3.0]
+    value, half_width = batch_mean(fitted.adjusted(combined), fitted)
+    assert float(value) == pytest.approx(2.0, abs=1e-12)
+    assert float(half_width) < 1e-12

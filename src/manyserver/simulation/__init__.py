@@ -1,5 +1,7 @@
 """Simulation of finite systems, event by event."""
 
-from manyserver.simulation.run import run
+from manyserver.simulation.paired import run_together
+from manyserver.simulation.run import Run
+from manyserver.simulation.settings import checked_settings
 
-__all__ = ["run"]
+__all__ = ["Run", "checked_settings", "run_together"]

@@ -1,67 +1,205 @@
 """From what was measured to the outputs, with half-widths."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from manyserver.model import System
+from manyserver.simulation.controls import often_visited, sampled
 from manyserver.simulation.replica import Measured
-from manyserver.statistics.estimates import Estimate, batch_mean, batch_ratio, merge_batches
+from manyserver.simulation.samples import MOMENT_LEVELS, Samples, first_levels
+from manyserver.statistics.estimates import (
+    Controls,
+    Estimate,
+    batch_mean,
+    batch_ratio,
+    merge_batches,
+)
 
-__all__ = ["doubled", "estimates", "first_levels", "levels_reached"]
+__all__ = ["estimates", "jobs_per_server", "joined", "merged"]
+
+
+def joined(parts: Sequence[Measured]) -> Measured:
+    """Put pieces one after another, with levels up to one more than the highest reached."""
+    levels = 1 + max(_levels_reached(part.tails) for part in parts)
+    cut = [
+        Measured(
+            first_levels(part.tails, levels),
+            first_levels(part.joins, levels),
+            part.events,
+            part.samples.with_levels(levels),
+        )
+        for part in parts
+    ]
+    samples = zip(*(part.samples for part in cut), strict=True)
+    return Measured(
+        np.concatenate([part.tails for part in cut]),
+        np.concatenate([part.joins for part in cut]),
+        np.concatenate([part.events for part in cut]),
+        Samples(*map(np.concatenate, samples)),
+    )
+
+
+def _levels_reached(tails: np.ndarray) -> int:
+    """Return the number of levels, from 0 to the highest that was reached; at least two."""
+    return max(2, 1 + int(np.flatnonzero(tails.any(axis=(0, 1)))[-1]))
+
+
+def merged(pieces: Measured, size: int) -> Measured:
+    """Merge every `size` consecutive pieces into one."""
+    return Measured(
+        merge_batches(pieces.tails, size),
+        size * merge_batches(pieces.joins, size),
+        size * merge_batches(pieces.events, size),
+        Samples(*(size * merge_batches(sums, size) for sums in pieces.samples)),
+    )
+
+
+def jobs_per_server(system: System, batches: Measured, controls: Controls | None) -> np.ndarray:
+    """Return the mean number of jobs per server in each batch, adjusted, shape (batch,)."""
+    return np.asarray(_queues(system, batches, controls) @ system.fractions)
+
+
+def _tails(system: System, batches: Measured, controls: Controls | None) -> np.ndarray:
+    """Return the queue tails from samples if there are controls for them, or over all the time."""
+    if controls is None:
+        return batches.tails
+    return np.where(often_visited(batches.joins), sampled(system, batches)[0], batches.tails)
+
+
+def _queues(system: System, batches: Measured, controls: Controls | None) -> np.ndarray:
+    """Return the number of jobs at a server of each pool, adjusted, shape (batch, pool)."""
+    queues = _tails(system, batches, controls)[:, :, 1:].sum(axis=2)
+    return controls.adjusted(queues) if controls else queues
 
 
 def estimates(
-    system: System, tails: np.ndarray, joins: np.ndarray, length: float
+    system: System, batches: Measured, controls: Controls | None, length: float
 ) -> dict[str, Estimate]:
     """Estimate the outputs.
 
     Parameters
     ----------
-    tails : numpy.ndarray, shape (batch, pool, level + 1)
-    joins : numpy.ndarray, shape (batch, pool, level)
-        Mean number of arrivals in a piece.
+    batches : Measured
+        From :func:`joined`.
+    controls : Controls or None
+        Of these batches.
     length : float
-        Length of a piece, in units of time.
+        Length of a batch, in units of time.
     """
-    queue = tails[:, :, 1:].sum(axis=2)
-    jobs = batch_mean(queue @ system.fractions)
-    arrivals = joins.sum(axis=(1, 2))
-    exposure = (tails[:, :, :-1] - tails[:, :, 1:]) * np.array(system.counts)[:, None] * length
-    zero = np.zeros(())
-    tail = batch_mean(tails[:, :, :-1])
+    often = often_visited(batches.joins)
+    tails = _adjusted(_tails(system, batches, controls), often, controls)
+    tail = batch_mean(tails, controls)
     tail.half_width[:, 0] = 0.0  # every server has at least no job
-    return {
-        "queue_tail": tail,
-        "queue_mean": batch_mean(queue),
+    queues = _queues(system, batches, controls)
+    jobs = batch_mean(queues @ system.fractions, controls)
+    zero = np.zeros(())
+    joins, waits = _joins(system, batches, often, controls, length)
+    outputs = {
+        "queue_tail": _cut(tail),
+        "queue_mean": batch_mean(queues, controls),
         "jobs_per_server": jobs,
         "sojourn_mean": Estimate(*(part / system.arrival_rate for part in jobs)),
-        "waiting_probability": batch_ratio(arrivals - joins[:, :, 0].sum(axis=1), arrivals),
-        "joining_rate": batch_ratio(joins, exposure),
+        "waiting_probability": waits,
+        "joining_rate": _cut(joins),
         "blocking_probability": Estimate(zero, zero),
     }
+    return outputs | _moments(system, batches, often, controls)
 
 
-def levels_reached(tails: np.ndarray) -> int:
-    """Return the number of levels, from 0 to the highest that was reached; at least two."""
-    return max(2, 1 + int(np.flatnonzero(tails.any(axis=(0, 1)))[-1]))
+def _cut(estimate: Estimate) -> Estimate:
+    """Leave out the last level, which was not reached."""
+    return Estimate(*(part[..., :-1] for part in estimate))
 
 
-def first_levels(values: np.ndarray, levels: int) -> np.ndarray:
-    """Cut or pad the last axis to a number of levels."""
-    missing = max(0, levels - values.shape[-1])
-    return np.pad(values, ((0, 0), (0, 0), (0, missing)))[:, :, :levels]
+def _adjusted(values: np.ndarray, often: np.ndarray, controls: Controls | None) -> np.ndarray:
+    """Adjust the batches (batch, ...) of what is often visited, (...)."""
+    return np.where(often, controls.adjusted(values), values) if controls else values
 
 
-def doubled(one: Measured, other: Measured) -> Measured:
-    """Put one run after another, and merge the pieces in pairs."""
-    levels = max(one.tails.shape[2], other.tails.shape[2])
-    tails, joins, events = (
-        np.concatenate(pair)
-        for pair in (
-            [first_levels(one.tails, levels), first_levels(other.tails, levels)],
-            [first_levels(one.joins, levels), first_levels(other.joins, levels)],
-            [one.events, other.events],
-        )
+def _joins(
+    system: System,
+    batches: Measured,
+    often: np.ndarray,
+    controls: Controls | None,
+    length: float,
+) -> tuple[Estimate, Estimate]:
+    """Estimate the joining rates and the waiting probability.
+
+    With control variates from the joining law at the sampled states, else from the arrivals.
+    """
+    if controls is None:
+        arrivals = batches.joins.sum(axis=(1, 2))
+        held = _occupancy(batches.tails) * np.array(system.counts)[:, None] * length
+        waits = batch_ratio(arrivals - batches.joins[:, :, 0].sum(axis=1), arrivals)
+        return batch_ratio(batches.joins, held), waits
+    tails, choices = sampled(system, batches)
+    waits = batch_mean(controls.adjusted(choices[:, :, 1:].sum(axis=(1, 2))), controls)
+    # Arrivals that find level k are as many as the visits to level k + 1.
+    leave_often = np.concatenate([often[:, 1:], np.zeros((len(often), 1), dtype=bool)], axis=1)
+    rates = batch_ratio(
+        system.arrival_rate * _adjusted(choices, leave_often, controls),
+        system.fractions[:, None] * _adjusted(_occupancy(tails), leave_often, controls),
+        controls,
     )
-    return Measured(
-        merge_batches(tails, 2), 2 * merge_batches(joins, 2), 2 * merge_batches(events, 2)
-    )
+    return rates, waits
+
+
+def _occupancy(tails: np.ndarray) -> np.ndarray:
+    return -np.diff(tails, axis=-1, append=0.0)
+
+
+def _moments(
+    system: System, batches: Measured, often: np.ndarray, controls: Controls | None
+) -> dict[str, Estimate]:
+    """Estimate variances over time, N times, from the deviations from the estimated means."""
+    samples, servers = batches.samples, sum(system.counts)
+    count = samples.taken[:, 0]
+    tails, _ = sampled(system, batches)
+    mean = _adjusted(tails, often, controls).mean(axis=0)
+    squares = samples.squares / (count[:, None, None] * np.array(system.counts)[:, None] ** 2)
+    variance = servers * (squares - 2 * mean * tails + mean**2)
+    jobs = tails[:, :, 1:].sum(axis=2) @ system.fractions
+    jobs_mean = float(_adjusted(jobs, np.array(True), controls).mean())
+    jobs_variance = samples.totals[:, 0] / count - 2 * jobs_mean * jobs + jobs_mean**2
+    tail_variance = batch_mean(_adjusted(variance, often, controls), controls)
+    for part in tail_variance:
+        part[:, 0] = 0.0  # every server has at least no job
+    outputs = {
+        "queue_tail_variance": _cut(tail_variance),
+        "jobs_per_server_variance": batch_mean(
+            _adjusted(servers * jobs_variance, np.array(True), controls), controls
+        ),
+    }
+    if samples.products.shape[2]:
+        outputs["occupancy_covariance"] = _covariance(system, batches, often, controls)
+    return outputs
+
+
+def _covariance(
+    system: System, batches: Measured, often: np.ndarray, controls: Controls | None
+) -> Estimate:
+    """Estimate N times the covariance of the fractions of servers in two classes."""
+    levels = batches.tails.shape[2] - 1
+    used = min(levels, MOMENT_LEVELS)
+    servers = np.array(system.counts)
+    products = batches.samples.products[:, :, :used, :, :used]
+    # The kernel adds up one half of the pairs.
+    products = _mirrored(products) / batches.samples.taken[:, 1, None, None, None, None]
+    products = products / (servers[:, None, None, None] * servers[:, None])
+    held = _occupancy(sampled(system, batches)[0])[:, :, :used]
+    mean = _adjusted(held, often[:, :used], controls).mean(axis=0)
+    cross = held[..., None, None] * mean
+    centred = products - cross - np.moveaxis(cross, (1, 2), (3, 4)) + mean[..., None, None] * mean
+    both = often[:, :used, None, None] & often[:, :used]
+    estimate = batch_mean(sum(system.counts) * _adjusted(centred, both, controls), controls)
+    more = ((0, 0), (0, levels - used)) * 2
+    return Estimate(*(np.pad(part, more, constant_values=np.nan) for part in estimate))
+
+
+def _mirrored(products: np.ndarray) -> np.ndarray:
+    """Fill in the pairs of an earlier pool with a later one."""
+    turned = np.moveaxis(products, (1, 2), (3, 4))
+    n_pools = products.shape[1]
+    later = np.arange(n_pools)[:, None] < np.arange(n_pools)
+    return np.where(later[:, None, :, None], turned, products)

@@ -6,13 +6,18 @@ a mix of signed and unsigned integers into a float, so everything here is a 64-b
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["next_word", "seeded_words", "wide_product"]
+__all__ = ["kernel", "next_word", "seeded_words", "wide_product"]
+
+# Kernels allocate nothing. Without numba's reference counts, a sample of the state takes half the
+# time; without the interpreter's lock, replications run side by side.
+kernel = partial(njit, nogil=True, _nrt=False)
 
 _17, _19, _23, _41, _45 = (np.uint64(bits) for bits in (17, 19, 23, 41, 45))
 

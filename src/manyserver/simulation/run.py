@@ -1,14 +1,17 @@
 """From a system and a policy to a labelled result with half-widths.
 
-Each replication warms up, and is then measured in short pieces of equal length. Pieces are merged
-into batches of at least `BATCH_LENGTH` autocorrelation times. A run is made longer by doubling it
-and merging its pieces in pairs, so that their number stays the same.
+Each replication warms up, and is then measured in pieces of equal length, which are merged into
+batches of at least `BATCH_LENGTH` autocorrelation times. For a precision, a pilot tells the
+autocorrelation time, the variance, and so how long to measure. The result comes from what follows
+with new random numbers: a run that ended when its own half-width happens to be small would claim
+too much.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -16,144 +19,205 @@ import numpy as np
 
 from manyserver.model import System
 from manyserver.policies import Policy
-from manyserver.simulation.outputs import doubled, estimates, first_levels, levels_reached
+from manyserver.simulation.controls import make_controls
+from manyserver.simulation.lengths import (
+    PIECES,
+    divisor,
+    pieces_and_samples,
+    steps_between_samples,
+)
+from manyserver.simulation.outputs import estimates, jobs_per_server, joined, merged
 from manyserver.simulation.replica import Measured, Replica, step_rate
-from manyserver.simulation.settings import Settings, checked_settings, checked_start
-from manyserver.statistics.estimates import autocorrelation_time, batch_mean, merge_batches
+from manyserver.simulation.settings import Settings, checked_start
+from manyserver.statistics.estimates import Controls, Estimate, autocorrelation_time, batch_mean
 from manyserver.variables import HALF_WIDTH, labelled
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["run"]
+__all__ = ["Run"]
 
-PIECES = 128
-"""Pieces of a replication; a power of two."""
 WARM_UP = 10
 """Length of the warm-up, in relaxation times."""
 BATCH_LENGTH = 20
 """Shortest batch that the half-widths can rely on, in autocorrelation times."""
+BATCH_SAMPLES = 100
+"""Fewest samples in a batch, so that its means are nearly normal also in a small system."""
 FEWEST_BATCHES = 32
+FEWEST_CONTROLLED = 48
+"""With control variates, of which there is at most one for four batches."""
 MOST_BATCHES = 128
 """With more, the interval hardly shrinks; longer batches are safer."""
+PILOT_BATCHES = 24
+"""Length of the pilot, in shortest batches of all replications."""
 ROUNDING = 0.01
 """Batches may be shorter by this fraction, as pieces are whole numbers of steps."""
+SAFETY = 1.3
+"""A run is longer than the pilot asks for by this factor, as its variance is estimated."""
+WORTH = 0.75
+"""A run that is shorter than the last one by more than this factor tells less than that."""
 
 
-def run(
-    system: System,
-    policy: Policy,
-    start_tails: np.ndarray,
-    relaxation_time: float,
-    *,
-    seed: int | Sequence[int] = 1,
-    precision: float | None = None,
-    horizon: float | None = None,
-    replications: int = 8,
-    threads: int | None = None,
-    max_events: float = 1e10,
-) -> xr.Dataset:
-    """Simulate from given queue tails; see :func:`manyserver.simulate` for the other parameters.
+class Run:
+    """The replications of a system, and how long they have been simulated.
 
     Parameters
     ----------
+    system : System
+        With a number of servers.
+    policy : Policy
     start_tails : numpy.ndarray, shape (pool, level)
         Fraction of the servers of each pool that hold at least ``level`` jobs at first.
     relaxation_time : float
         Time in which the system forgets its start; sets the lengths of warm-up and batches.
+    settings : Settings
     """
-    settings = checked_settings(system, seed, precision, horizon, replications, threads, max_events)
-    policy.check(system)
-    start = checked_start(system, start_tails)
-    replicas = [
-        Replica(system, policy, start, (*settings.seed, number))
-        for number in range(settings.replications)
-    ]
-    work = _Run(system, replicas, relaxation_time, settings)
-    work.simulate()
-    return work.result()
-
-
-class _Run:
-    """The replications of a system, and how long they have been simulated."""
 
     def __init__(
-        self, system: System, replicas: list[Replica], relaxation_time: float, settings: Settings
+        self,
+        system: System,
+        policy: Policy,
+        start_tails: np.ndarray,
+        relaxation_time: float,
+        settings: Settings,
     ):
-        self.system, self.replicas, self.settings = system, replicas, settings
+        policy.check(system)
+        start = checked_start(system, start_tails)
+        self.replicas = [
+            Replica(system, policy, start, (*settings.seed, number, 0))
+            for number in range(settings.replications)
+        ]
+        self.system, self.settings = system, settings
         self.rate = step_rate(system)
+        tied = self.replicas[0].looks.shuffled
+        self.sample_steps = steps_between_samples(system, start, self.rate, tied)
         self.relaxation_time = relaxation_time
         self.autocorrelation_time = math.inf
         self.simulated_steps = 0
+        self.stage = 0
+        self.most_batches_each = math.ceil(MOST_BATCHES / len(self.replicas))
+        self.pieces = self.steps = self.period = 1
         self.measured: list[Measured] = []
 
-    def simulate(self) -> None:
-        """Warm up and measure, until the precision is met or the time is over."""
-        warm_up, length, doublings = self._lengths()
-        self._warm_up(round(warm_up * self.rate))
-        self.pieces = PIECES if length * self.rate >= PIECES else 1
-        self.steps = max(1, round(length * self.rate / self.pieces))
-        self.measured = self._measure()
-        self._time_correlations()
-        while doublings > 0 or (self.settings.horizon is None and self._worth_doubling()):
-            more = self._measure()
-            self.measured = [doubled(*pair) for pair in zip(self.measured, more, strict=True)]
-            self.steps *= 2
-            doublings -= 1
-            self._time_correlations()
+    # How long to simulate
 
-    def _lengths(self) -> tuple[float, float, int]:
-        """Return times to warm up and to measure at first, and how often to double the latter."""
-        warm_up = WARM_UP * self.relaxation_time
+    def simulate(self, progress: Callable[[str], None]) -> None:
+        """Warm up and measure, until the precision is met or the time is over."""
         if self.settings.horizon is not None:
-            # Pieces of the first round are short enough to see the autocorrelation.
-            ratio = self.settings.horizon / (PIECES * self.relaxation_time)
-            doublings = max(0, math.ceil(math.log2(ratio)))
-            return warm_up, self.settings.horizon / 2**doublings, doublings
-        length = self._fewest_batches * BATCH_LENGTH * self.relaxation_time
-        allowed = self.settings.max_events / len(self.replicas) / self.rate
-        shorter = min(1.0, allowed / (warm_up + length))
-        return warm_up * shorter, length * shorter, 0
+            self._warm_up(WARM_UP * self.relaxation_time)
+            self._measure_horizon(self.settings.horizon)
+            return
+        began = time.perf_counter()
+        self.pilot()
+        while not (self.stage and self.precise):
+            length = min(self.needed, self.left)
+            if length < WORTH * self.pieces * self.steps / self.rate:
+                return  # What has been measured says more than what may still be.
+            steps = length * self.rate * len(self.replicas)
+            seconds = (time.perf_counter() - began) / self.simulated_steps * steps
+            progress(f"{steps:.2g} steps to go, about {seconds:.2g} s")
+            self.measure_again(*self.pieces_for(length))
+
+    def pilot(self) -> None:
+        """Warm up, and measure until the autocorrelation time is known."""
+        warm_up = WARM_UP * self.relaxation_time
+        length = self._time_each(PILOT_BATCHES, self.relaxation_time)
+        shorter = min(1.0, self.left / (warm_up + length))
+        self._warm_up(warm_up * shorter)
+        self._measure(*self.pieces_for(length * shorter))
+        while self._too_short_for_pilot() and self.pieces * self.steps / self.rate <= self.left:
+            self._double()
+
+    def _too_short_for_pilot(self) -> bool:
+        long_enough = self._time_each(PILOT_BATCHES, self._slowest) / 2
+        return self.pieces * self.steps / self.rate < long_enough
+
+    def _time_each(self, batches: float, slowest: float) -> float:
+        """Time of each replication for so many batches of all."""
+        return batches / len(self.replicas) * self._batch(slowest)
+
+    def _batch(self, slowest: float) -> float:
+        """Shortest time of a batch that the half-widths can rely on."""
+        return max(BATCH_LENGTH * slowest, BATCH_SAMPLES * self.sample_steps / self.rate)
 
     @property
-    def _fewest_batches(self) -> int:
-        """Batches needed from each replication: a power of two, as is the number of pieces."""
-        return self._share(FEWEST_BATCHES)
+    def left(self) -> float:
+        """Time that each replication may still be simulated."""
+        return (self.settings.max_events - self.simulated_steps) / len(self.replicas) / self.rate
 
-    def _share(self, batches: int) -> int:
-        return 1 << max(0, math.ceil(math.log2(batches / len(self.replicas))))
+    @property
+    def needed(self) -> float:
+        """Time of each replication that gives the precision and enough batches."""
+        value, half_width = self.jobs()
+        ratio = float(half_width / value) / (self.settings.precision or math.inf)
+        length = self.pieces * self.steps / self.rate
+        precise = SAFETY * length * ratio**2
+        batches = divisor(self.pieces, self._fewest_each) * self._batch(self._slowest)
+        return max(batches, 0.0 if math.isnan(precise) else precise)
 
-    def _warm_up(self, steps: int) -> None:
-        self.simulated_steps = steps * len(self.replicas)
+    def pieces_for(self, length: float) -> tuple[int, int, int]:
+        """Return the number of pieces of a replication, their steps, and those of a sample."""
+        return pieces_and_samples(length * self.rate, self.sample_steps)
+
+    def _measure_horizon(self, horizon: float) -> None:
+        # Pieces of the first round are short enough to see the autocorrelation.
+        ratio = horizon / (PIECES * self.relaxation_time)
+        doublings = max(0, math.ceil(math.log2(ratio)))
+        self._measure(*self.pieces_for(horizon / 2**doublings))
+        for _ in range(doublings):
+            self._double()
+
+    # Simulating
+
+    def _advance(self, work: Callable[[Replica], Measured | None]) -> list[Measured | None]:
         with ThreadPoolExecutor(self.settings.threads) as pool:
-            list(pool.map(lambda replica: replica.warm_up(steps), self.replicas))
+            return list(pool.map(work, self.replicas))
 
-    def _measure(self) -> list[Measured]:
-        pieces, steps = self.pieces, self.steps
+    def _warm_up(self, length: float) -> None:
+        steps = round(length * self.rate)
+        self.simulated_steps += steps * len(self.replicas)
+        self._advance(lambda replica: replica.warm_up(steps))
+
+    def _measure(self, pieces: int, steps: int, period: int) -> None:
+        self.pieces, self.steps, self.period = pieces, steps, period
+        self.measured = self._more()
+        self._time_correlations()
+
+    def measure_again(self, pieces: int, steps: int, period: int) -> None:
+        """Measure anew, with new random numbers, whatever was measured before."""
+        self.stage += 1
+        for number, replica in enumerate(self.replicas):
+            replica.reseed((*self.settings.seed, number, self.stage))
+        self._measure(pieces, steps, period)
+
+    def _double(self) -> None:
+        pairs = zip(self.measured, self._more(), strict=True)
+        self.measured = [merged(joined(pair), 2) for pair in pairs]
+        self.steps *= 2
+        self._time_correlations()
+
+    def _more(self) -> list[Measured]:
+        pieces, steps, period = self.pieces, self.steps, self.period
         self.simulated_steps += pieces * steps * len(self.replicas)
-        with ThreadPoolExecutor(self.settings.threads) as pool:
-            return list(pool.map(lambda replica: replica.advance(pieces, steps), self.replicas))
+        moments = self.settings.moments
+        work = self._advance(lambda replica: replica.advance(pieces, steps, period, moments))
+        return [measured for measured in work if measured is not None]
 
     def _time_correlations(self) -> None:
         """Estimate the autocorrelation time, unless the pieces have become too long to see it."""
         spacing = self.steps / self.rate
-        estimate = autocorrelation_time(self._jobs(), spacing)
+        tails = [one.tails[:, :, 1:].sum(axis=2) for one in self.measured]
+        jobs = np.array([here @ self.system.fractions for here in tails])
+        estimate = autocorrelation_time(jobs, spacing)
         if estimate > spacing or self.autocorrelation_time == math.inf:
             self.autocorrelation_time = estimate
 
-    def _jobs(self) -> np.ndarray:
-        """Jobs per server, shape (replication, piece)."""
-        tails = [here.tails[:, :, 1:].sum(axis=2) for here in self.measured]
-        return np.array([here @ self.system.fractions for here in tails])
-
-    def _worth_doubling(self) -> bool:
-        again = self.pieces * self.steps * len(self.replicas)
-        return not self.precise and self.simulated_steps + again <= self.settings.max_events
+    # Estimating
 
     @property
     def precise(self) -> bool:
         """Whether the half-width can be relied on and is small enough."""
-        value, half_width = batch_mean(self._batches(self._jobs()))
+        value, half_width = self.jobs()
         limit = self.settings.precision or math.inf
         return bool(half_width <= limit * value) and self.reliable
 
@@ -161,43 +225,63 @@ class _Run:
     def reliable(self) -> bool:
         """Whether there are enough batches, and all of them are long enough."""
         batch = self.pieces * self.steps / self.rate / self.batches_each
-        enough = self.batches_each * len(self.replicas) >= FEWEST_BATCHES
-        return enough and batch >= self._shortest_batch
+        enough = self.batches_each * len(self.replicas) >= self._fewest
+        return enough and batch >= self._batch(self._slowest) * (1 - ROUNDING)
+
+    @property
+    def _slowest(self) -> float:
+        return max(self.autocorrelation_time, self.relaxation_time)
+
+    @property
+    def _fewest(self) -> int:
+        return FEWEST_CONTROLLED if self.settings.control_variates else FEWEST_BATCHES
+
+    @property
+    def _fewest_each(self) -> int:
+        return math.ceil(self._fewest / len(self.replicas))
 
     @property
     def batches_each(self) -> int:
         """Batches of a replication: those that are long enough, within the bounds."""
-        fitting = self.pieces * self.steps / self.rate / self._shortest_batch
-        long_enough = 1 << math.floor(math.log2(max(fitting, 1.0)))
-        wanted = min(max(long_enough, self._fewest_batches), self._share(MOST_BATCHES))
-        return min(wanted, self.pieces)
+        fitting = self.pieces * self.steps / self.rate / self._batch(self._slowest)
+        long_enough = min(int(fitting / (1 - ROUNDING)), self.most_batches_each)
+        if long_enough >= self._fewest_each:
+            most = max(d for d in range(1, long_enough + 1) if self.pieces % d == 0)
+            if most >= self._fewest_each:
+                return most
+        return divisor(self.pieces, self._fewest_each)
 
-    @property
-    def _shortest_batch(self) -> float:
-        slowest = max(self.autocorrelation_time, self.relaxation_time)
-        return BATCH_LENGTH * slowest * (1 - ROUNDING)
-
-    def _batches(self, pieces: np.ndarray) -> np.ndarray:
-        """Merge pieces (replication, piece, ...) into batches of all replications."""
+    def batches(self) -> Measured:
+        """Merge the pieces into batches, those of all replications one after another."""
         size = self.pieces // self.batches_each
-        return np.concatenate([merge_batches(one, size) for one in pieces])
+        return joined([merged(one, size) for one in self.measured])
 
-    def result(self) -> xr.Dataset:
-        """Estimate every output from the batches."""
-        levels = max(levels_reached(one.tails) for one in self.measured)
-        tails = np.array([first_levels(one.tails, levels + 1) for one in self.measured])
-        joins = np.array([first_levels(one.joins, levels) for one in self.measured])
-        length = self.steps / self.rate
+    def controls(self, batches: Measured) -> Controls | None:
+        """Choose the control variates, if there are to be any."""
+        wanted = self.settings.control_variates
+        return make_controls([self.system], [batches]) if wanted else None
+
+    def jobs(self) -> Estimate:
+        """Estimate the mean number of jobs per server."""
+        batches = self.batches()
+        controls = self.controls(batches)
+        return batch_mean(jobs_per_server(self.system, batches, controls), controls)
+
+    def result(self, more: Mapping[str, object] | None = None) -> xr.Dataset:
+        """Estimate every output from the batches, and add `more` variables."""
+        batches = self.batches()
+        controls = self.controls(batches)
+        length = self.pieces * self.steps / self.rate
         values: dict[str, object] = {}
-        for name, estimate in estimates(
-            self.system, self._batches(tails), self._batches(joins), length
-        ).items():
+        batch = length / self.batches_each
+        for name, estimate in estimates(self.system, batches, controls, batch).items():
             values[name], values[name + HALF_WIDTH] = estimate
-        values["simulated_time"] = len(self.replicas) * self.pieces * length
-        values["n_events"] = sum(int(one.events.sum()) for one in self.measured)
-        values["n_batches"] = len(self.replicas) * self.batches_each
+        values["simulated_time"] = len(self.replicas) * length
+        values["n_events"] = int(batches.events.sum())
+        values["n_batches"] = len(batches.tails)
+        values["n_controls"] = controls.rank if controls else 0
         values["autocorrelation_time"] = self.autocorrelation_time
         values["interval_reliable"] = self.reliable
         if self.settings.precision is not None:
             values["precision_met"] = self.precise
-        return labelled(values, self.system)
+        return labelled(values | dict(more or {}), self.system)

@@ -17,13 +17,18 @@ so are the arithmetic masks below, where a comparison would be compiled into suc
 
 *Measuring.* For each code, arrivals that found it and departures that left it are counted, and
 for each of them the number of steps that follow in the piece is summed. The time integrals of
-the queue tails follow from these (:mod:`manyserver.simulation.replica`).
+the queue tails follow from these (:mod:`manyserver.simulation.replica`). From time to time the
+state is sampled (:mod:`manyserver.simulation.samples`).
+
+*Random numbers.* What a step is and the first server it looks at come from one generator, and
+all further servers from another one. So policies that are simulated with the same seed see the
+same arrivals and departures, however many servers they look at.
 """
 
 import numpy as np
-from numba import njit
 
-from manyserver.simulation.random import next_word, wide_product
+from manyserver.simulation.random import kernel, next_word, wide_product
+from manyserver.simulation.samples import sample
 
 __all__ = ["BLOCK", "advance"]
 
@@ -35,7 +40,7 @@ _BLOCK = np.uint64(BLOCK)
 _LOW = np.uint64(2**32 - 1)
 
 
-@njit(nogil=True)
+@kernel()
 def _draw(looks, rng, block):  # type: ignore[no-untyped-def]
     """Draw the kinds of the next `BLOCK` steps and the servers that they look at."""
     s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
@@ -51,6 +56,8 @@ def _draw(looks, rng, block):  # type: ignore[no-untyped-def]
         server += looks.first[event]
         block.drawn[step] = server
         block.server[step] = server
+    rng[0], rng[1], rng[2], rng[3] = s0, s1, s2, s3
+    s0, s1, s2, s3 = rng[4], rng[5], rng[6], rng[7]
     for look in range(_1, np.uint64(looks.fresh.size)):
         row = look * _BLOCK
         column = look * n_events
@@ -81,10 +88,10 @@ def _draw(looks, rng, block):  # type: ignore[no-untyped-def]
                 server = block.server[here]
                 block.server[here] = block.server[there]
                 block.server[there] = server
-    rng[0], rng[1], rng[2], rng[3] = s0, s1, s2, s3
+    rng[4], rng[5], rng[6], rng[7] = s0, s1, s2, s3
 
 
-@njit(nogil=True)
+@kernel()
 def _play(codes, flows, tables, block, n_looks, step, stop, remaining):  # type: ignore[no-untyped-def]
     """Play steps of a block until `stop`, or until a server reaches the last level.
 
@@ -117,8 +124,18 @@ def _play(codes, flows, tables, block, n_looks, step, stop, remaining):  # type:
     return step, remaining, False
 
 
-@njit(cache=True, nogil=True)
-def advance(codes, flows, looks, tables, rng, block, progress):  # type: ignore[no-untyped-def]
+@kernel()
+def _end_piece(row, before):  # type: ignore[no-untyped-def]
+    """Add what happened in a piece to the servers with at least so many jobs."""
+    levels = before.shape[1]
+    for pool in range(before.shape[0]):
+        for level in range(1, levels):
+            code = 4 * (pool * levels + level)
+            before[pool, level] += np.int64(row[code - 2]) - np.int64(row[code])
+
+
+@kernel(cache=True)
+def advance(codes, flows, before, looks, tables, rng, block, progress, choices, scratch, samples):  # type: ignore[no-untyped-def]
     """Simulate pieces of equal length, until all are done or a server reaches the last level.
 
     Parameters
@@ -128,28 +145,29 @@ def advance(codes, flows, looks, tables, rng, block, progress):  # type: ignore[
     flows : array of uint64, shape (piece, 4 * code)
         Added to: at ``4 * code + 2 * arrival`` the number of departures (0) and arrivals (1),
         and after it the sum of the steps that follow each of them.
+    before : array of int64, shape (pool, level)
+        Servers with at least so many jobs when the piece began, changed in place.
     looks : Looks
         What a step can be, and which servers it looks at then.
     tables : Tables
         What the codes mean.
-    rng : array of uint64, shape (4,)
-        State of the generator, changed in place.
+    rng : array of uint64, shape (8,)
+        States of two generators, changed in place.
     block : Block
         Steps that are drawn, changed in place.
-    progress : array of uint64, shape (4,)
-        Changed in place: piece, steps that remain in it, next step of the block, and the number
-        of steps in a piece. Calling again goes on from there.
+    progress : array of uint64, shape (6,)
+        Changed in place: piece, steps that remain in it, next step of the block, the number
+        of steps in a piece, steps until the next sample, and the number of steps from one sample
+        to the next. Calling again goes on from there.
+    choices, scratch, samples : Choices, Scratch, Samples
+        How to sample, and the sums over samples, added to.
 
     Returns
     -------
     bool
         Whether all pieces are done.
-
-    Notes
-    -----
-    Control variates belong here: cut the pieces into shorter runs, and read `flows` after each.
     """
-    piece, remaining, step = progress[0], progress[1], progress[2]
+    piece, remaining, step, wait = progress[0], progress[1], progress[2], progress[4]
     n_looks = np.uint64(looks.fresh.size)
     full = False
     while piece < np.uint64(len(flows)) and not full:
@@ -158,10 +176,16 @@ def advance(codes, flows, looks, tables, rng, block, progress):  # type: ignore[
             if step == _BLOCK:
                 _draw(looks, rng, block)
                 step = _0
-            stop = min(_BLOCK, step + remaining)
+            stop = min(_BLOCK, step + min(remaining, wait))
+            wait += step
             step, remaining, full = _play(codes, row, tables, block, n_looks, step, stop, remaining)
+            wait -= step
+            if wait == _0:
+                sample(row, before, np.int64(piece), choices, scratch, samples)
+                wait = progress[5]
         if remaining == _0:
+            _end_piece(row, before)
             piece += _1
             remaining = progress[3]
-    progress[0], progress[1], progress[2] = piece, remaining, step
+    progress[0], progress[1], progress[2], progress[4] = piece, remaining, step, wait
     return not full

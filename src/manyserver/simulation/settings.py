@@ -12,7 +12,7 @@ from manyserver.model import System
 
 __all__ = ["DEFAULT_PRECISION", "Settings", "checked_settings", "checked_start"]
 
-DEFAULT_PRECISION = 0.01
+DEFAULT_PRECISION = 0.0005
 """Precision if neither a precision nor a horizon is asked for."""
 
 
@@ -26,16 +26,21 @@ class Settings:
     replications: int
     threads: int
     max_events: float
+    control_variates: bool
+    moments: bool
 
 
 def checked_settings(
     system: System,
-    seed: int | Sequence[int],
-    precision: float | None,
-    horizon: float | None,
-    replications: int,
-    threads: int | None,
-    max_events: float,
+    *,
+    seed: int | Sequence[int] = 1,
+    precision: float | None = None,
+    horizon: float | None = None,
+    replications: int = 8,
+    threads: int | None = None,
+    max_events: float = 1e10,
+    control_variates: bool = True,
+    moments: bool = False,
 ) -> Settings:
     """Check the parameters of :func:`manyserver.simulate`.
 
@@ -70,7 +75,19 @@ def checked_settings(
         raise ValueError(f"max_events = {max_events!r}: must be a number greater than zero")
     threads = threads or os.cpu_count() or 1
     seeds = tuple(int(word) for word in words)
-    return Settings(seeds, precision, horizon, replications, threads, max_events)
+    for name, value in {"control_variates": control_variates, "moments": moments}.items():
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} = {value!r}: must be True or False")
+    return Settings(
+        seeds,
+        precision,
+        horizon,
+        replications,
+        threads,
+        float(max_events),
+        control_variates,
+        moments,
+    )
 
 
 def _integer(value: object, smallest: int) -> bool:

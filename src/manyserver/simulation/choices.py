@@ -1,0 +1,107 @@
+"""The joining law of a finite system as plain arrays, for the kernel that samples it.
+
+The law is that of :mod:`manyserver.joining.law`. Classes of one rank are a *group*. Within a
+group, neighbouring levels of one pool are a *run*, which is a single level unless the policy does
+not look at the number of jobs.
+"""
+
+import itertools
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from manyserver.model import System
+from manyserver.policies import Branch, Policy
+
+__all__ = ["Choices", "make_choices"]
+
+
+class Choices(NamedTuple):
+    """Where an arrival goes; a `first` array has one element more, the end of the last part."""
+
+    arrival_rate: float
+    """Per server."""
+    speed: np.ndarray
+    """Shape (pool,)."""
+    servers: float
+    """Of all pools."""
+    distinct: float
+    """1 if the servers of a draw are distinct, 0 if they are drawn with replacement."""
+    probability: np.ndarray
+    """Shape (branch,)."""
+    first_draw: np.ndarray
+    """First draw of each branch, shape (branch + 1,)."""
+    first_group: np.ndarray
+    """First group of each branch, shape (branch + 1,)."""
+    size: np.ndarray
+    """Servers that a draw is made from, shape (draw,)."""
+    first_look: np.ndarray
+    """First look of each draw, shape (draw + 1,)."""
+    inverse: np.ndarray
+    """One over the number of servers that are left at a look, shape (look,)."""
+    group_draw: np.ndarray
+    """The draw of a group's servers; -1 if servers of several draws are tied, shape (group,)."""
+    first_run: np.ndarray
+    """First run of each group, shape (group + 1,)."""
+    run: np.ndarray
+    """Pool, draw, first level and the level after the last one, shape (run, 4)."""
+    nodes: np.ndarray
+    weights: np.ndarray
+    """Gauss' quadrature on [0, 1], for ties between draws."""
+
+
+# The replications of a run share their inputs, which no kernel changes.
+@lru_cache(maxsize=16)
+def make_choices(system: System, policy: Policy, levels: int) -> Choices:
+    """Tabulate the joining law for a number of levels."""
+    sampling = policy.sampling(system)
+    ranks = policy.rank_table(system, levels)
+    draws = [draw for branch in sampling.branches for draw in branch.draws]
+    sizes = [sum(system.counts[pool] for pool in draw.pools) for draw in draws]
+    group_draw, runs, groups_each = [], [], []
+    first_draw = list(itertools.accumulate((len(b.draws) for b in sampling.branches), initial=0))
+    for branch, first in zip(sampling.branches, first_draw, strict=False):
+        groups = _groups(branch, ranks, first)
+        groups_each.append(len(groups))
+        runs += groups
+        for group in groups:
+            own = {draw for _, draw, _, _ in group}
+            group_draw.append(own.pop() if len(own) == 1 else -1)
+    looked_at = max(sum(draw.count for draw in branch.draws) for branch in sampling.branches)
+    nodes, weights = np.polynomial.legendre.leggauss((looked_at - 1) // 2 + 1)
+    return Choices(
+        system.arrival_rate,
+        system.speeds,
+        float(sum(system.counts)),
+        float(not sampling.replacement),
+        np.array([branch.probability for branch in sampling.branches]),
+        np.array(first_draw),
+        np.cumsum([0, *groups_each]),
+        np.array(sizes, dtype=float),
+        np.cumsum([0, *(draw.count for draw in draws)]),
+        np.array(
+            [
+                1 / (size - (0 if sampling.replacement else look))
+                for draw, size in zip(draws, sizes, strict=True)
+                for look in range(draw.count)
+            ]
+        ),
+        np.array(group_draw),
+        np.cumsum([0, *(len(group) for group in runs)]),
+        np.array([run for group in runs for run in group]),
+        (1 + nodes) / 2,
+        weights / 2,
+    )
+
+
+def _groups(branch: Branch, ranks: np.ndarray, first: int) -> list[list[tuple[int, ...]]]:
+    """Return the runs of every group of a branch, best rank first."""
+    groups: dict[int, list[tuple[int, ...]]] = {}
+    for number, draw in enumerate(branch.draws, start=first):
+        for pool in draw.pools:
+            row = ranks[pool]
+            starts = [0, *(np.flatnonzero(np.diff(row)) + 1), len(row)]
+            for start, end in itertools.pairwise(starts):
+                groups.setdefault(int(row[start]), []).append((pool, number, start, end))
+    return [groups[rank] for rank in sorted(groups)]

@@ -1,0 +1,102 @@
+r"""Quantities of the simulated state that are known to have mean zero.
+
+With s the queue tails and P the joining law at the present state, the drift of the number of
+servers with at least k jobs has mean zero in the stationary state, and so has that of the square
+of the number of jobs:
+
+.. math::
+
+    Z_{jk} = C_j \gamma_j s_{jk} - \lambda P(\text{an arrival joins pool } j \text{ at a server
+    with at least } k - 1 \text{ jobs}), \qquad
+    G = 2 (L - L_0) (w - \lambda) - (\lambda + w) / N,
+
+with :math:`w = \sum_j C_j \gamma_j s_{j1}` and any constant :math:`L_0` (E[G f] = 0 with the
+generator G, as in Lemma 2 of Braverman, arXiv:1801.05121).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from manyserver.model import System
+from manyserver.simulation.replica import Measured
+from manyserver.statistics.estimates import Controls
+
+__all__ = ["make_controls", "often_visited", "sampled"]
+
+VISITS = 10
+"""Arrivals that make a server reach a level, in a batch on average, if its balance is to be used.
+
+The sample mean of the balance of a level that is hardly ever reached is biased: most often the
+rare departures from it did not happen.
+"""
+BATCHES_PER_CONTROL = 4
+"""Batches for each control variate, at least."""
+
+
+def often_visited(joins: np.ndarray) -> np.ndarray:
+    """Which levels are visited often enough, shape (pool, level).
+
+    Parameters
+    ----------
+    joins : numpy.ndarray, shape (batch, pool, level)
+        Arrivals by the level that they found.
+    """
+    often = joins.sum(axis=0) >= VISITS * len(joins)
+    often = np.concatenate([np.ones((len(often), 1), dtype=bool), often[:, :-1]], axis=1)
+    return np.asarray(np.logical_and.accumulate(often, axis=1))
+
+
+def sampled(system: System, batches: Measured) -> tuple[np.ndarray, np.ndarray]:
+    """Return means over the samples of the queue tails and of the joining law.
+
+    Returns
+    -------
+    tails, choices : numpy.ndarray, shape (batch, pool, level)
+    """
+    count = batches.samples.taken[:, :1, None]
+    servers = np.array(system.counts)[:, None]
+    return batches.samples.tails / (count * servers), batches.samples.choices / count
+
+
+def make_controls(systems: Sequence[System], runs: Sequence[Measured]) -> Controls | None:
+    """Choose the control variates of one run, or of several together; none for few batches.
+
+    Parameters
+    ----------
+    systems : sequence of System
+    runs : sequence of Measured
+        The same batches of each system.
+    """
+    most = len(runs[0].tails) // BATCHES_PER_CONTROL // len(runs)
+    each = min((most - 1) // len(system.pools) for system in systems)
+    if each < 1:
+        return None
+    pairs = zip(systems, runs, strict=True)
+    return Controls(np.concatenate([_columns(*pair, each) for pair in pairs], axis=1))
+
+
+def _columns(system: System, batches: Measured, each: int) -> np.ndarray:
+    """Return the control variates of a run, at most `each` levels of a pool."""
+    tails, choices = sampled(system, batches)
+    joining = np.cumsum(choices[:, :, ::-1], axis=2)[:, :, ::-1]
+    work = system.speeds[:, None] * system.fractions[:, None] * tails
+    balance = work[:, :, 1:] - system.arrival_rate * joining[:, :, :-1]
+    columns = [_quadratic(system, batches, tails)]
+    for pool, levels in enumerate(often_visited(batches.joins).sum(axis=1) - 1):
+        used = balance[:, pool, :levels]
+        if levels > each:
+            # Sums over levels have mean zero, too.
+            rest = used[:, each - 1 :].sum(axis=1, keepdims=True)
+            used = np.concatenate([used[:, : each - 1], rest], axis=1)
+        columns.append(used)
+    return np.concatenate(columns, axis=1)
+
+
+def _quadratic(system: System, batches: Measured, tails: np.ndarray) -> np.ndarray:
+    jobs = tails[:, :, 1:].sum(axis=2) @ system.fractions
+    work = tails[:, :, 1] @ (system.speeds * system.fractions)
+    product = batches.samples.totals[:, 1] / batches.samples.taken[:, 0]
+    centred = product - jobs.mean() * (work - system.arrival_rate)
+    jumps = (system.arrival_rate + work) / sum(system.counts)
+    return np.asarray(2 * centred - jumps)[:, None]

@@ -1,0 +1,105 @@
+"""Several systems or policies with common random numbers, and how they differ.
+
+A step of the kernel is an arrival or a departure, and looks at a first server, by random words
+that do not depend on the policy. Runs with the same seed therefore see the same of these, step by
+step, and their batches are alike. The control variates of both runs explain the difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from manyserver.simulation.controls import make_controls
+from manyserver.simulation.outputs import jobs_per_server
+from manyserver.simulation.replica import Measured
+from manyserver.simulation.run import Run
+from manyserver.statistics.estimates import batch_mean
+from manyserver.variables import DIFFERENCE, HALF_WIDTH
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["run_together"]
+
+
+def run_together(
+    runs: Sequence[Run], progress: Callable[[str], None], *, previous: bool
+) -> list[xr.Dataset]:
+    """Simulate with common random numbers.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        With the same settings, not simulated yet.
+    progress : callable
+        Told what is to be done.
+    previous : bool
+        Whether to subtract the previous run, and not the first one.
+
+    Returns
+    -------
+    list of xarray.Dataset
+        One for each run.
+    """
+    for number, run in enumerate(runs):
+        run.pilot()
+        progress(f"pilot {number + 1} of {len(runs)} done")
+    horizon = runs[0].settings.horizon
+    lengths = [min(run.needed, run.left) if horizon is None else horizon for run in runs]
+    sample_steps = max(run.sample_steps for run in runs)
+    plans = []
+    for run, length in zip(runs, lengths, strict=True):
+        run.sample_steps = sample_steps
+        plans.append(run.pieces_for(max(length, 1 / run.rate)))
+    longest = max(plans, key=lambda plan: plan[0] * plan[1])
+    steps = longest[0] * longest[1] * len(runs[0].replicas) * len(runs)
+    progress(f"{steps:.2g} steps to go")
+    for run in runs:
+        run.measure_again(*longest)
+    fewest = min(run.batches_each for run in runs)
+    for run in runs:
+        run.most_batches_each = fewest
+    batches = [run.batches() for run in runs]
+    results = []
+    for number, run in enumerate(runs):
+        other = max(number - 1, 0) if previous else 0
+        difference = _difference(
+            (run, batches[number]), (runs[other], batches[other]), same=number == other
+        )
+        results.append(run.result(difference))
+    return results
+
+
+def _difference(
+    one: tuple[Run, Measured], other: tuple[Run, Measured], *, same: bool
+) -> dict[str, float]:
+    """Estimate what one run has more than the other."""
+    pair = (one, other)
+    systems = [run.system for run, _ in pair]
+    wanted = one[0].settings.control_variates and not same
+    controls = make_controls(systems, [batches for _, batches in pair]) if wanted else None
+    jobs, plain = (
+        [jobs_per_server(run.system, batches, kind) for run, batches in pair]
+        for kind in (controls, None)
+    )
+    alone = [jobs_per_server(run.system, batches, run.controls(batches)) for run, batches in pair]
+    rates = [system.arrival_rate for system in systems]
+    values: dict[str, float] = {}
+    for name, scales in (("jobs_per_server", (1.0, 1.0)), ("sojourn_mean", rates)):
+        difference = jobs[0] / scales[0] - jobs[1] / scales[1]
+        value, half_width = batch_mean(difference, controls)
+        values[name + DIFFERENCE] = float(value)
+        values[name + DIFFERENCE + HALF_WIDTH] = float(half_width) if not same else 0.0
+    variance = _variance(jobs[0] / rates[0] - jobs[1] / rates[1])
+    for name, parts in (("variance_ratio", alone), ("variance_ratio_plain", plain)):
+        apart = sum(_variance(part / rate) for part, rate in zip(parts, rates, strict=True))
+        values[name] = apart / variance if variance > 0 else math.nan
+    return values
+
+
+def _variance(batches: np.ndarray) -> float:
+    return float(batches.var(ddof=1))

@@ -1,0 +1,259 @@
+"""Sampling the state while it is simulated: tails, joining law, products.
+
+A sample reads the queue tails off the counts of the kernel, and adds to sums: the tails and their
+squares, and the probability that an arrival would join each class now. The balance quantities
+that serve as control variates follow from these sums (:mod:`manyserver.simulation.outputs`).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from manyserver.simulation.choices import Choices
+from manyserver.simulation.random import kernel
+
+__all__ = [
+    "MOMENT_LEVELS",
+    "Samples",
+    "Scratch",
+    "add_choices",
+    "first_levels",
+    "make_samples",
+    "make_scratch",
+    "sample",
+]
+
+MOMENT_LEVELS = 12
+"""Levels between which covariances are measured."""
+MOMENT_PERIOD = 4
+"""Samples from one that adds to the products to the next."""
+
+
+class Samples(NamedTuple):
+    """Sums over samples, for each piece."""
+
+    taken: np.ndarray
+    """Samples, and those that added to the products, shape (piece, 2)."""
+    tails: np.ndarray
+    """Servers with at least so many jobs, shape (piece, pool, level)."""
+    squares: np.ndarray
+    """Their squares, shape (piece, pool, level)."""
+    choices: np.ndarray
+    """Probability that an arrival joins the class, shape (piece, pool, level)."""
+    totals: np.ndarray
+    """Jobs per server, squared (0) and times the imbalance of all arrivals and departures (1),
+    shape (piece, 2)."""
+    products: np.ndarray
+    """Products of the numbers of servers in two classes, shape (piece, pool, level, pool, level)
+    with the first `MOMENT_LEVELS` levels; or no levels."""
+
+    def with_levels(self, levels: int) -> "Samples":
+        """Cut or pad to a number of levels."""
+        return self._replace(
+            tails=first_levels(self.tails, levels),
+            squares=first_levels(self.squares, levels),
+            choices=first_levels(self.choices, levels),
+        )
+
+
+class Scratch(NamedTuple):
+    """Where a sample works."""
+
+    tail: np.ndarray
+    """Servers with at least so many jobs; zero at the end, shape (pool, level + 1)."""
+    top: np.ndarray
+    """Levels that are not zero, shape (pool,)."""
+    left: np.ndarray
+    """Servers after the rank, shape (draw,)."""
+    tied: np.ndarray
+    """Servers of the rank, where several draws have some, shape (draw,)."""
+    share: np.ndarray
+    """Probability to join one of these, shape (draw,)."""
+    factor: np.ndarray
+    """Probability that all servers of a draw are of the rank or after it, shape (draw,)."""
+    polynomial: np.ndarray
+    """Probability that k servers looked at are tied and the others after, shape (draw, k)."""
+
+
+def make_samples(pieces: int, n_pools: int, levels: int, moments: bool) -> Samples:
+    """Make sums that are zero."""
+    by_class = (pieces, n_pools, levels)
+    square = (pieces, *(n_pools, MOMENT_LEVELS if moments else 0) * 2)
+    shapes = ((pieces, 2), by_class, by_class, by_class, (pieces, 2), square)
+    return Samples._make(np.zeros(shape) for shape in shapes)
+
+
+def make_scratch(choices: Choices, levels: int) -> Scratch:
+    """Make room to work."""
+    n_pools, n_draws = len(choices.speed), len(choices.size)
+    most = int(np.diff(choices.first_look).max())
+    return Scratch(
+        np.zeros((n_pools, levels + 1)),
+        np.zeros(n_pools, dtype=np.int64),
+        np.zeros(n_draws),
+        np.zeros(n_draws),
+        np.zeros(n_draws),
+        np.zeros(n_draws),
+        np.zeros((n_draws, most + 1)),
+    )
+
+
+def first_levels(values: np.ndarray, levels: int) -> np.ndarray:
+    """Cut or pad the last axis to a number of levels, shape (..., pool, level)."""
+    missing = max(0, levels - values.shape[-1])
+    return np.pad(values, ((0, 0), (0, 0), (0, missing)))[:, :, :levels]
+
+
+@kernel(inline="always")
+def _read_tails(row, before, piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
+    """Add up the tails, and return jobs and speeds of the busy servers, both per server."""
+    levels = before.shape[1]
+    jobs = 0
+    work = 0.0
+    for pool in range(before.shape[0]):
+        tail = before[pool, 0]
+        level = 0
+        while tail > 0:
+            value = float(tail)
+            scratch.tail[pool, level] = value
+            samples.tails[piece, pool, level] += value
+            samples.squares[piece, pool, level] += value * value
+            level += 1
+            if level == levels:
+                break
+            code = 4 * (pool * levels + level)
+            tail = before[pool, level] + np.int64(row[code - 2]) - np.int64(row[code])
+            jobs += tail
+        for empty in range(level, scratch.top[pool]):
+            scratch.tail[pool, empty] = 0.0
+        scratch.top[pool] = level
+        work += choices.speed[pool] * scratch.tail[pool, 1]
+    return jobs / choices.servers, work / choices.servers
+
+
+@kernel()
+def _share_between_draws(choices, group, first, end, scratch):  # type: ignore[no-untyped-def]
+    """Split ties between the draws `first` to ``end - 1`` of a branch.
+
+    With the generating function L of the number of tied servers that a draw looks at, if all
+    others are worse, draw g is joined with probability ``integral of L_g' prod L_h, h != g``.
+    On return `factor` is that all servers looked at are worse, and `share` is the probability
+    of joining one tied server of a draw.
+    """
+    for draw in range(first, end):
+        scratch.tied[draw] = 0.0
+    for run in range(choices.first_run[group], choices.first_run[group + 1]):
+        pool, draw = choices.run[run, 0], choices.run[run, 1]
+        here = scratch.tail[pool, choices.run[run, 2]] - scratch.tail[pool, choices.run[run, 3]]
+        scratch.tied[draw] += here
+        scratch.left[draw] -= here
+    for draw in range(first, end):
+        row = scratch.polynomial[draw]
+        for k in range(1, row.size):
+            row[k] = 0.0
+        row[0] = 1.0
+        start = choices.first_look[draw]
+        for looked in range(choices.first_look[draw + 1] - start):
+            scale = choices.inverse[start + looked]
+            for k in range(looked + 1, -1, -1):
+                value = 0.0
+                if k <= looked:
+                    value += row[k] * (scratch.left[draw] - choices.distinct * (looked - k))
+                if k > 0:
+                    value += row[k - 1] * (scratch.tied[draw] - choices.distinct * (k - 1))
+                row[k] = value * scale
+        scratch.factor[draw] = row[0]
+    for own in range(first, end):
+        joined = 0.0
+        for node in range(choices.nodes.size):
+            product = choices.weights[node]
+            for draw in range(first, end):
+                value, slope = 0.0, 0.0
+                for k in range(scratch.polynomial.shape[1] - 1, -1, -1):
+                    slope = slope * choices.nodes[node] + value
+                    value = value * choices.nodes[node] + scratch.polynomial[draw, k]
+                product *= slope if draw == own else value
+            joined += product
+        scratch.share[own] = joined / max(scratch.tied[own], 1.0)
+
+
+@kernel(inline="always")
+def add_choices(choices, scratch, sums, piece):  # type: ignore[no-untyped-def]
+    """Add the joining law at the tails in `scratch` to `sums`, shape (piece, pool, level)."""
+    tail, top, left, factor = scratch.tail, scratch.top, scratch.left, scratch.factor
+    run_of, inverse = choices.run, choices.inverse
+    for branch in range(choices.probability.size):
+        first_draw, end_draw = choices.first_draw[branch], choices.first_draw[branch + 1]
+        for draw in range(first_draw, end_draw):
+            left[draw] = choices.size[draw]
+            factor[draw] = 1.0
+        before = choices.probability[branch]
+        for group in range(choices.first_group[branch], choices.first_group[branch + 1]):
+            first_run, end_run = choices.first_run[group], choices.first_run[group + 1]
+            total = 0.0
+            for run in range(first_run, end_run):
+                pool = run_of[run, 0]
+                total += tail[pool, run_of[run, 2]] - tail[pool, run_of[run, 3]]
+            if total == 0.0:
+                continue
+            own = choices.group_draw[group]
+            if own < 0:
+                _share_between_draws(choices, group, first_draw, end_draw, scratch)
+            else:
+                worse = left[own] - total
+                left[own] = worse
+                value = 1.0
+                for look in range(choices.first_look[own], choices.first_look[own + 1]):
+                    value *= worse * inverse[look]
+                    worse -= choices.distinct
+                factor[own] = value
+            after = choices.probability[branch]
+            for draw in range(first_draw, end_draw):
+                after *= factor[draw]
+            for run in range(first_run, end_run):
+                pool = run_of[run, 0]
+                if own < 0:
+                    share = choices.probability[branch] * scratch.share[run_of[run, 1]]
+                else:
+                    share = (before - after) / total
+                for level in range(run_of[run, 2], min(run_of[run, 3], top[pool])):
+                    sums[piece, pool, level] += share * (tail[pool, level] - tail[pool, level + 1])
+            before = after
+            if after == 0.0:
+                break
+
+
+@kernel(inline="always")
+def _add_products(scratch, sums):  # type: ignore[no-untyped-def]
+    tail = scratch.tail
+    for pool in range(tail.shape[0]):
+        for level in range(min(sums.shape[1], scratch.top[pool])):
+            held = tail[pool, level] - tail[pool, level + 1]
+            for other in range(pool + 1):
+                for k in range(min(sums.shape[1], scratch.top[other])):
+                    sums[pool, level, other, k] += held * (tail[other, k] - tail[other, k + 1])
+
+
+@kernel(inline="always")
+def sample(row, before, piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
+    """Add the present state to the sums of a piece.
+
+    Parameters
+    ----------
+    row : array of uint64, shape (4 * code,)
+        What happened in the piece, as :func:`manyserver.simulation.sampled.advance` counts it.
+    before : array of int64, shape (pool, level)
+        Servers with at least so many jobs when the piece began.
+    piece : int
+    choices : Choices
+    scratch : Scratch
+    samples : Samples
+    """
+    jobs, work = _read_tails(row, before, piece, choices, scratch, samples)
+    samples.totals[piece, 0] += jobs * jobs
+    samples.totals[piece, 1] += jobs * (work - choices.arrival_rate)
+    add_choices(choices, scratch, samples.choices, piece)
+    if samples.products.shape[2] > 0 and samples.taken[piece, 0] % MOMENT_PERIOD == 0:
+        _add_products(scratch, samples.products[piece])
+        samples.taken[piece, 1] += 1
+    samples.taken[piece, 0] += 1

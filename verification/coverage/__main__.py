@@ -1,0 +1,157 @@
+"""Measure how often 95 % intervals cover the truth.
+
+Run ``uv run python verification/coverage``. Every case is simulated several hundred times, each
+time as short as an interval may rest on, which is where intervals are worst, and in one case
+until a precision is met. The truth comes from the exact Markov chain or a closed form; where
+neither can be had, from one run of `REFERENCE_LENGTH` times that length, whose own error is a
+tenth of that of an interval, or less. A case passes if its coverage is consistent, within two
+standard errors, with 93 to 97 %.
+"""
+
+import argparse
+import itertools
+import math
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+import manyserver as ms
+from manyserver.policies import Policy
+
+LOOSE = 0.9
+"""A precision that the shortest run meets."""
+REFERENCE_LENGTH = 100
+LOWEST, HIGHEST = 0.93, 0.97
+NAMES = ("jobs_per_server", "waiting_probability", "queue_tail", "joining_rate")
+LEVEL = 2
+"""Level of the tail that is looked at; the joining rate is that of one level below."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A system and a policy, and where the truth comes from."""
+
+    title: str
+    load: float
+    n_servers: int
+    policy: Policy
+    pools: tuple[ms.Pool, ...] = (ms.Pool(1, 1),)
+    truth: str = "exact"
+    precision: float = LOOSE
+
+    @property
+    def system(self) -> ms.System:
+        """The system; its capacity is one."""
+        return ms.System(self.load, self.pools, n_servers=self.n_servers)
+
+
+SQ2 = ms.policy("sq", d=2)
+LOADS = (0.5, 0.9, 0.97)
+TWO_POOLS = (ms.Pool("1/2", "2/3"), ms.Pool("1/2", "4/3"))
+CASES = [
+    *(Case("SQ(2)", load, 2, SQ2) for load in LOADS),
+    Case("SQ(2)", LOADS[0], 10, SQ2),
+    *(Case("SQ(2)", load, 10, SQ2, truth="long run") for load in LOADS[1:]),
+    *(Case("SQ(2)", load, 100, SQ2, truth="long run") for load in LOADS),
+    *(Case("Scheme 1 (1,1)", load, 2, ms.policy("scheme1", d=[1, 1]), TWO_POOLS) for load in LOADS),
+    Case("Scheme 2 (1,2)", 0.9, 4, ms.policy("scheme2", d=[1, 2]), TWO_POOLS),
+    Case("SQ(2), +-0.003", 0.9, 2, SQ2, precision=0.003),
+    Case("random", 0.5, 100, ms.policy("random", probabilities=[1.0]), truth="M/M/1"),
+]
+
+
+def picked(result: object) -> np.ndarray:
+    """Return value and half-width of the outputs looked at, shape (output, 2)."""
+    return np.array(
+        [
+            [_one(result, name), _one(result, name + "_half_width")]
+            for name in NAMES
+        ]
+    )  # fmt: skip
+
+
+def _one(result, name: str) -> float:  # type: ignore[no-untyped-def]
+    level = LEVEL - name.startswith("joining")
+    if name not in result:
+        return 0.0
+    value = result[name]
+    return float(value[0, level] if "level" in value.dims else value)
+
+
+def simulated(case: Case, seed: int, length: float | None = None) -> tuple[np.ndarray, bool, float]:
+    """Simulate; return the outputs, whether the interval is called reliable, and the time."""
+    result = ms.simulate(
+        case.system,
+        case.policy,
+        seed=(2026, seed),
+        threads=1,
+        max_events=1e13,
+        precision=case.precision if length is None else None,
+        horizon=length,
+    )
+    each = float(result.simulated_time) / 8
+    return picked(result), bool(result.interval_reliable), each
+
+
+def truth(case: Case) -> tuple[np.ndarray, np.ndarray]:
+    """Return the true values, and the standard errors of these."""
+    if case.truth == "exact":
+        values = picked(ms.exact(case.system, case.policy))
+    elif case.truth == "M/M/1":
+        rho = case.load
+        values = np.array([[rho / (1 - rho), 0], [rho, 0], [rho**LEVEL, 0], [rho, 0]])
+    else:
+        _, _, length = simulated(case, 0)
+        values, _, _ = simulated(case, 1, REFERENCE_LENGTH * length)
+    return values[:, 0], values[:, 1] / 2
+
+
+def covered(case: Case, replications: int, workers: ProcessPoolExecutor) -> bool:
+    """Print one line for each output of a case, and return whether all pass."""
+    reference = workers.submit(truth, case)
+    runs = list(workers.map(partial(simulated, case), range(2, replications + 2), chunksize=5))
+    values = np.array([run[0] for run in runs])
+    true, error = reference.result()
+    passed = True
+    for output, name in enumerate(NAMES):
+        value, half_width = values[:, output].T
+        inside = np.abs(value - true[output]) <= half_width + 1e-12
+        coverage = float(inside.mean())
+        binomial = math.sqrt(0.95 * 0.05 / replications)
+        good = LOWEST - 2 * binomial <= coverage <= HIGHEST + 2 * binomial
+        # An interval of width zero about the truth covers always, as it should.
+        good |= bool((half_width <= 1e-12).all() and inside.all())
+        passed &= good
+        print(
+            f"{case.title:15} {case.n_servers:4} {case.load:5.2f} {name:20} {case.truth:9} "
+            f"{coverage:6.3f} +- {binomial:.3f} {np.mean([run[1] for run in runs]):6.2f} "
+            f"{np.median(half_width) / true[output]:9.1e} {error[output] / true[output]:9.1e} "
+            f"{np.mean(value - true[output]) / np.std(value) if value.std() else 0.0:7.3f} "
+            f"{'pass' if good else 'FAIL'}",
+            flush=True,
+        )
+    return passed
+
+
+def main() -> None:
+    """Print the table; the exit status is 1 if a case fails."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--replications", type=int, default=400)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--cases", type=int, nargs="*", help="numbers, from 0; all by default")
+    options = parser.parse_args()
+    chosen = range(len(CASES)) if options.cases is None else options.cases
+    print(
+        f"{'policy':15} {'N':>4} {'load':>5} {'output':20} {'truth':9} {'coverage':>15} "
+        f"{'reliable':>6} {'half-w.':>8} {'truth err':>9} {'bias/sd':>7}"
+    )
+    with ProcessPoolExecutor(options.processes) as workers:
+        passes = [covered(CASES[number], options.replications, workers) for number in chosen]
+    sys.exit(0 if all(itertools.chain(passes)) else 1)
+
+
+if __name__ == "__main__":
+    main()
