@@ -1,5 +1,7 @@
 """Randomized dispatching in large parallel-server systems."""
 
+from manyserver.compare import compare
+from manyserver.diffusion import halfin_whitt
 from manyserver.exact import exact
 from manyserver.mean_field import fixed_point, mean_field, refine, relaxation_time
 from manyserver.model import Pool, System, UnstableSystem
@@ -10,8 +12,10 @@ __all__ = [
     "Pool",
     "System",
     "UnstableSystem",
+    "compare",
     "exact",
     "fixed_point",
+    "halfin_whitt",
     "mean_field",
     "policy",
     "refine",

@@ -3,6 +3,7 @@
 import signal
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -82,8 +83,8 @@ def check(folder: Path, studies: tuple[str, ...]) -> None:
         study = plan.study(name)
         for note in study.notes:
             _say(note)
-        unstable = sum(not point.stable for point in study.points)
-        left_out = f", {unstable} left out as unstable" if unstable else ""
+        reasons = Counter(point.left_out for point in study.points if point.left_out)
+        left_out = "".join(f", {n} left out as {why}" for why, n in sorted(reasons.items()))
         _say(f"{name}: {len(study.points)} points in {len(study.units)} units{left_out}")
 
 

@@ -13,6 +13,9 @@ import manyserver as ms
 Z = 1.96
 TAILS = ("queue_tail", "queue_log_tail")
 MEANS = ("sojourn_mean", "jobs_per_server", "waiting_probability")
+JOBS, SPREAD, PAIRS = "jobs_per_server_variance", "queue_tail_variance", "occupancy_covariance"
+INNER = ("pool", "level", "other_pool", "other_level")
+DEPTH = 8
 SWEEP = ("system", "policy", "n_servers", "arrival_rate")
 PolicySpec = tuple[str, str, dict[str, object]]
 
@@ -55,7 +58,11 @@ def make_cube(
     shape = (2, len(systems), len(policies), len(servers), len(arrival_rates))
     values = {name: np.full(shape, np.nan) for name in MEANS}
     values |= {name: np.full((*shape, n_pools, levels), np.nan) for name in TAILS}
-    values |= {f"{n}_half_width": np.full_like(values[n], np.nan) for n in (*MEANS, "queue_tail")}
+    values[JOBS] = np.full(shape, np.nan)
+    values[SPREAD] = np.full((*shape, n_pools, levels), np.nan)
+    values[PAIRS] = np.full((*shape, n_pools, levels, n_pools, DEPTH), np.nan)
+    simulated = (*MEANS, "queue_tail", JOBS, SPREAD, PAIRS)
+    values |= {f"{n}_half_width": np.full_like(values[n], np.nan) for n in simulated}
     for (s, p, r), point in points.items():
         n_levels = point.sizes["level"]
         for n, size in enumerate(servers):
@@ -69,6 +76,9 @@ def make_cube(
                 noise = generator.normal(0, error)
                 values[name][0, *at] = limit * (1 + 1 / size) + noise
                 values[f"{name}_half_width"][0, *at] = Z * error
+            if np.isfinite(size):
+                values[JOBS][0, *at] = 2.0
+                values[f"{JOBS}_half_width"][0, *at] = 0.1
             deep = (slice(point.sizes["pool"]), slice(n_levels))
             if np.isinf(size):
                 for name in TAILS:
@@ -79,7 +89,24 @@ def make_cube(
             noisy = np.clip(tail + generator.normal(size=tail.shape) * error, 0, 1)
             values["queue_tail"][0, *at, *deep] = noisy
             values["queue_tail_half_width"][0, *at, *deep] = Z * error
+            values[SPREAD][0, *at, *deep] = tail
+            values[f"{SPREAD}_half_width"][0, *at, *deep] = 0.05 * tail
+            depth = min(n_levels, DEPTH)
+            both = (*deep[:1], slice(depth), *deep[:1], slice(depth))
+            covariance = _covariance(tail, point["pool_fraction"].values, depth)
+            values[PAIRS][0, *at, *both] = covariance
+            values[f"{PAIRS}_half_width"][0, *at, *both] = 0.02 * np.abs(covariance)
     return _dataset(values, systems, policies, servers, arrival_rates, by_load, n_pools, levels)
+
+
+def _covariance(tail: np.ndarray, fractions: np.ndarray, depth: int) -> np.ndarray:
+    """N times the covariance of the occupancies, with some dependence between all servers."""
+    law = -np.diff(tail, axis=1, append=0.0)[:, :depth]
+    step = np.array([1.0, -1.0, *[0.0] * (depth - 2)])
+    covariance = np.tile(0.3 * np.outer(step, step), (len(law), len(law), 1, 1))
+    for pool, (own, fraction) in enumerate(zip(law, fractions, strict=True)):
+        covariance[pool, pool] += (np.diag(own) - np.outer(own, own)) / fraction
+    return covariance.transpose(0, 2, 1, 3)
 
 
 def _dataset(
@@ -104,7 +131,7 @@ def _dataset(
         capacities.append([system.capacity])
     factor = np.array(capacities) if by_load else 1 / np.array(capacities)
     return xr.Dataset(
-        {name: ((*dims, "pool", "level")[: array.ndim], array) for name, array in values.items()},
+        {name: ((*dims, *INNER)[: array.ndim], array) for name, array in values.items()},
         coords={
             "method": ["simulation", "mean_field"],
             "system": list(systems),

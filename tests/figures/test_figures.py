@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from manyserver import figures
 
 SCHEMES = [(f"scheme{i} d=(2,2)", f"scheme{i}", {"d": [2, 2]}) for i in (1, 2)]
+OF_FINITE_SYSTEMS = {"convergence", "propagation_of_chaos", "sojourn_against_servers"}
 MakeCube = Callable[..., xr.Dataset]
 
 
@@ -121,7 +122,7 @@ def test_an_empty_cube_is_refused(kind: str, cube_of: MakeCube) -> None:
         figures.draw(kind, empty)
 
 
-@pytest.mark.parametrize("kind", sorted(set(figures.kinds()) - {"sojourn_against_servers"}))
+@pytest.mark.parametrize("kind", sorted(set(figures.kinds()) - OF_FINITE_SYSTEMS))
 def test_theory_alone_is_enough(kind: str, cube_of: MakeCube) -> None:
     cube = cube_of(policies=SCHEMES).sel({"method": ["mean_field"]}).isel(n_servers=[-1])
     figure = figures.draw(kind, cube)
@@ -198,3 +199,32 @@ def test_growth_is_written_beside_the_tails(cube_of: MakeCube) -> None:
     figure = figures.draw("queue_tails", cube)
     assert "2.0000000" in [text.get_text() for text in figure.axes[0].texts]
     assert figures.draw("queue_tails", cube, {"fit": False}).axes[0].texts[:] == []
+
+
+def test_slopes_are_written_and_exact_values_are_ringed(cube_of: MakeCube) -> None:
+    cube = cube_of(policies=SCHEMES, arrival_rates=[0.9], n_servers=(10, 30, 100, 300, 1000))
+    exact = cube.sel({"method": ["simulation"]}).assign_coords(method=["exact"])
+    for name in [name for name in exact.data_vars if str(name).endswith("_half_width")]:
+        exact[name] = exact[name] * np.nan
+    exact = exact.where(exact["n_servers"] == 10)
+    both = xr.concat([cube, exact], "method", data_vars="minimal", join="outer")
+    for kind in ("convergence", "propagation_of_chaos"):
+        figure = figures.draw(kind, both)
+        assert "exact chain" in [text.get_text() for text in figure.legends[0].get_texts()]
+        texts = [[text.get_text() for text in axes.texts] for axes in figure.axes]
+        assert all("slope" in text for text in texts)
+        rings = [
+            line
+            for axes in figure.axes
+            for line in axes.get_lines()
+            if line.get_markerfacecolor() == "none" and len(np.asarray(line.get_xdata()))
+        ]
+        assert {tuple(np.asarray(line.get_xdata())) for line in rings} == {(10.0,)}
+        assert any(text.startswith("\N{MINUS SIGN}1.0") for panel in texts for text in panel)
+
+
+def test_rows_of_the_convergence_are_chosen(cube_of: MakeCube) -> None:
+    cube = cube_of(policies=SCHEMES, arrival_rates=[0.9])
+    figure = figures.draw("convergence", cube, {"show": ["fluctuation"], "level": 2})
+    assert len(figure.axes) == 2
+    assert figure.axes[0].get_ylabel() == "Standard deviation\nof $u_{2}$, pool 0"

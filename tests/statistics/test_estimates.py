@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 from scipy.signal import lfilter
+from scipy.special import stdtrit
 
 from manyserver.statistics.estimates import (
     Controls,
@@ -146,3 +147,16 @@ def test_exact_responses_are_left_alone() -> None:
     value, half_width = batch_mean(fitted.adjusted(combined), fitted)
     assert float(value) == pytest.approx(2.0, abs=1e-12)
     assert float(half_width) < 1e-12
+
+
+def test_half_width_with_controls_is_that_of_the_regression() -> None:
+    """The textbook standard error of the intercept, from all batches."""
+    rng = np.random.default_rng(3)
+    columns = rng.normal(size=(40, 6)) + 0.3
+    batches = columns @ rng.normal(size=6) + rng.normal(size=40)
+    controls = Controls(columns)
+    half_width = batch_mean(controls.adjusted(batches), controls).half_width
+    design = np.column_stack([np.ones(40), columns])
+    coefficients, squares, _, _ = np.linalg.lstsq(design, batches, rcond=None)
+    variance = squares[0] / 33 * np.linalg.inv(design.T @ design)[0, 0]
+    assert half_width == pytest.approx(stdtrit(33, 0.975) * np.sqrt(variance), rel=1e-10)

@@ -41,13 +41,13 @@ def run(tmp_path: Path) -> Run:
 def test_a_unit_is_computed_once(write_study: Any, run: Run) -> None:
     unit = read_study(write_study()).units[UNIT]
     first = run(unit)
-    assert run.last == "points: 2 computed, 0 reused, 0 left out as unstable"
+    assert run.last == "points: 2 computed, 0 reused, 0 left out"
     assert run.said[0].startswith("1 of 2 points, about ")
     assert run.said[0].endswith(
         "for mean_field, system unequal, policy scheme1 d=(2,2), n_servers limit, arrival_rate 0.7"
     )
     assert run(unit) == first
-    assert run.said == ["points: 0 computed, 2 reused, 0 left out as unstable"]
+    assert run.said == ["points: 0 computed, 2 reused, 0 left out"]
 
 
 def test_the_file_does_not_depend_on_threads_or_on_the_store(
@@ -65,9 +65,9 @@ def test_the_file_does_not_depend_on_threads_or_on_the_store(
 def test_only_new_points_are_computed(write_study: Any, run: Run) -> None:
     run(read_study(write_study()).units[UNIT])
     run(read_study(write_study({"sweep.arrival_rate": [0.5, 0.6, 0.7]})).units[UNIT])
-    assert run.last == "points: 1 computed, 2 reused, 0 left out as unstable"
+    assert run.last == "points: 1 computed, 2 reused, 0 left out"
     run(read_study(write_study({"sweep.arrival_rate": [0.6]}, name="other")).units[UNIT])
-    assert run.last == "points: 0 computed, 1 reused, 0 left out as unstable"
+    assert run.last == "points: 0 computed, 1 reused, 0 left out"
 
 
 def test_a_damaged_point_is_computed_again(write_study: Any, run: Run) -> None:
@@ -78,7 +78,7 @@ def test_a_damaged_point_is_computed_again(write_study: Any, run: Run) -> None:
     assert run(unit) == first
     assert run.said[-2:] == [
         "1 damaged line of the store was ignored",
-        "points: 1 computed, 1 reused, 0 left out as unstable",
+        "points: 1 computed, 1 reused, 0 left out",
     ]
 
 
@@ -107,7 +107,7 @@ def test_points_that_another_job_computes_come_last_and_are_reused(
         "1 of 4 points",
         "2 of 4 points",
         "waiting for another job that computes the same points",
-        "points: 2 computed, 2 reused, 0 left out as unstable",
+        "points: 2 computed, 2 reused, 0 left out",
     ]
 
 
@@ -121,7 +121,7 @@ def test_unstable_points_are_left_out(write_study: Any, run: Run) -> None:
     }
     (unit,) = read_study(write_study(changes)).units.values()
     run(unit)
-    assert run.last == "points: 1 computed, 0 reused, 1 left out as unstable"
+    assert run.last == "points: 1 computed, 0 reused, 1 left out"
     assert len(read_unit(run.output)) == 1
 
 
@@ -147,7 +147,7 @@ def test_a_point_that_fails_costs_no_other(
     assert not run.output.exists()
     monkeypatch.undo()
     run(unit)
-    assert run.last == "points: 1 computed, 1 reused, 0 left out as unstable"
+    assert run.last == "points: 1 computed, 1 reused, 0 left out"
 
 
 def test_a_damaged_unit_file_is_refused(write_study: Any, run: Run) -> None:

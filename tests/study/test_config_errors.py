@@ -27,15 +27,27 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "typo in a method's option": (
         {"methods": {"simulation": {"precison": 0.1}}},
         "methods.simulation.precison = 0.1: unknown key; did you mean 'precision'? "
-        "Allowed: precision, replications",
+        "Allowed: control_variates, horizon, moments, precision, replications",
+    ),
+    "two lengths of a simulation": (
+        {"methods": {"simulation": {"precision": 0.1, "horizon": 100}}},
+        "methods.simulation = horizon: cannot be given together with precision",
     ),
     "missing": ({"title": None}, "title: missing; this key is required"),
     "unknown method": (
         {"methods": {"mean_feild": {}}},
         "methods.mean_feild = {}: unknown key; did you mean 'mean_field'? "
-        "Allowed: mean_field, simulation",
+        "Allowed: exact, mean_field, refined_mean_field, simulation",
     ),
-    "no method": ({"methods": {}}, "methods: must name at least one of mean_field, simulation"),
+    "no method": (
+        {"methods": {}},
+        "methods: must name at least one of exact, mean_field, refined_mean_field, simulation",
+    ),
+    "unknown system of a policy": (
+        {"policies.0.systems": ["unequel"]},
+        "policies[0].systems: there is no system 'unequel'; did you mean 'unequal'? "
+        "Allowed: unequal",
+    ),
     "no method applies": (
         {"methods": {"simulation": {}}},
         "methods: none of them applies to any of sweep.n_servers",

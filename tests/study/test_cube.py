@@ -10,6 +10,7 @@ import xarray as xr
 import manyserver as ms
 from manyserver.study.compute import compute_unit
 from manyserver.study.cube import build_cube, write_cube
+from manyserver.study.records import Record, encode
 from manyserver.study.store import Store
 from manyserver.study.sweep import Study, read_study
 
@@ -46,7 +47,7 @@ def test_values_stand_where_their_labels_say(write_study: Any, tmp_path: Path) -
         labels = {**point.labels, "n_servers": math.inf}
         here = cube.sel({"method": "mean_field", **labels})
         assert here.point_id.item() == point.id
-        if point.stable:
+        if not point.left_out:
             alone = ms.fixed_point(point.system, point.policy)
             assert here.status.item() == "ok"
             assert here.sojourn_mean.item() == alone.sojourn_mean.item()
@@ -119,3 +120,27 @@ def test_provenance(write_study: Any, tmp_path: Path) -> None:
 def test_a_missing_unit_is_refused(write_study: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is in none of the unit files"):
         build_cube(read_study(write_study()), [])
+
+
+@pytest.mark.parametrize(
+    "values,expected",
+    [
+        ({}, "ok"),
+        ({"precision_met": True, "interval_reliable": True}, "ok"),
+        ({"precision_met": False, "interval_reliable": False}, "precision not met"),
+        ({"interval_reliable": False}, "interval not reliable"),
+    ],
+)
+def test_a_result_that_is_not_good_enough_says_so(
+    values: dict[str, bool], expected: str, write_study: Any, tmp_path: Path
+) -> None:
+    study = read_study(write_study({"policies": [{"name": "sq", "d": 2}], "unit": []}))
+    files = []
+    for name, unit in study.units.items():
+        lines = [
+            encode(Record(point.parameters, point.code, {"sojourn_mean": 1.0, **values}))
+            for point in unit.points
+        ]
+        files.append(tmp_path / f"{name}.jsonl")
+        files[-1].write_text("".join(lines))
+    assert set(build_cube(study, files).status.values.ravel().tolist()) == {expected}

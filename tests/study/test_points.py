@@ -152,7 +152,7 @@ def test_unstable_points_are_kept_as_such_where_the_study_says_skip(write_study:
             }
         )
     )
-    assert [point.stable for point in study.points] == [True, True, False, False]
+    assert [point.left_out for point in study.points] == ["", "", "unstable", "unstable"]
 
 
 def test_points_know_which_code_computes_them(write_study: Any) -> None:

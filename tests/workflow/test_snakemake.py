@@ -117,7 +117,7 @@ def test_a_killed_unit_continues(new_project: NewProject) -> None:
     assert 1 <= kept < 4
     assert not (project.folder / "results" / "unit.jsonl").exists()
     said = project.run(*command).splitlines()[-1]
-    assert said == f"points: {4 - kept} computed, {kept} reused, 0 left out as unstable"
+    assert said == f"points: {4 - kept} computed, {kept} reused, 0 left out"
 
 
 def test_a_mistake_is_told_before_any_job_starts(new_project: NewProject) -> None:

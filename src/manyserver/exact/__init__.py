@@ -2,5 +2,6 @@
 
 from manyserver.exact.measures import exact
 from manyserver.exact.stationary import StationaryLaw, stationary_law
+from manyserver.exact.truncation import TooManyStates
 
-__all__ = ["StationaryLaw", "exact", "stationary_law"]
+__all__ = ["StationaryLaw", "TooManyStates", "exact", "stationary_law"]

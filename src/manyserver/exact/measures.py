@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.exact.moments import moments as moments_of
 from manyserver.exact.stationary import MOST_STATES, StationaryLaw, stationary_law
 from manyserver.model import System
 from manyserver.policies import Policy
@@ -18,7 +19,12 @@ __all__ = ["exact"]
 
 
 def exact(
-    system: System, policy: Policy, *, tolerance: float = 1e-12, max_states: int = MOST_STATES
+    system: System,
+    policy: Policy,
+    *,
+    tolerance: float = 1e-12,
+    max_states: int = MOST_STATES,
+    moments: bool = False,
 ) -> xr.Dataset:
     """Compute the stationary state of a finite system without approximation.
 
@@ -33,6 +39,8 @@ def exact(
         relative imbalance of the flows, in [1e-13, 0.01].
     max_states : int
         Largest number of states of the Markov chain.
+    moments : bool
+        Whether to add the variances over time.
 
     Returns
     -------
@@ -41,13 +49,15 @@ def exact(
         ``sojourn_mean`` (of the jobs accepted), ``waiting_probability`` and
         ``blocking_probability`` (of all arrivals), ``joining_rate`` (pool, level; NaN at levels
         that no server reaches), the errors ``residual`` and ``truncation_error``, both relative,
-        and ``n_states``.
+        and ``n_states``. With `moments`, N times the variances ``queue_tail_variance`` (pool,
+        level) and ``jobs_per_server_variance`` and the covariances ``occupancy_covariance``
+        (pool, level, other_pool, other_level; up to 11 jobs), with N servers.
 
     Raises
     ------
     ValueError
         If the system is infinite, a parameter is out of its range, the policy does not fit the
-        system, or more than `max_states` states are needed.
+        system, or (TooManyStates) more than `max_states` states are needed.
     UnstableSystem
         If some pools get more work than they can do.
     RuntimeError
@@ -71,6 +81,8 @@ def exact(
     values["residual"] = law.residual
     values["truncation_error"] = law.truncation_error
     values["n_states"] = len(law.probabilities)
+    if moments:
+        values |= moments_of(law)
     return labelled(values, system, attrs={"method": "exact Markov chain"})
 
 

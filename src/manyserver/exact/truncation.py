@@ -17,6 +17,7 @@ from manyserver.exact.states import Caps, count_states
 from manyserver.model import System
 
 __all__ = [
+    "TooManyStates",
     "first_caps",
     "loss_by_level",
     "lowered_caps",
@@ -35,6 +36,10 @@ FAR = 30_000
 """Longer queues than are ever listed."""
 BYTES_PER_TRANSITION = 55
 """Peak memory, as measured."""
+
+
+class TooManyStates(ValueError):
+    """Raised for a system whose chain needs more states than are allowed."""
 
 
 def first_caps(system: System) -> Caps:
@@ -165,14 +170,14 @@ def _ordered(system: System, caps: Sequence[Sequence[int]]) -> Caps:
 
 
 def refuse(caps: Caps, max_states: int) -> None:
-    """Raise ValueError if there are too many states."""
+    """Raise TooManyStates if there are too many states."""
     states = count_states(caps)
     if states <= max_states:
         return
     groups = sum(min(len(own), own[0] + 1) for own in caps)
     memory = 2 * groups * states * BYTES_PER_TRANSITION / 1e9
     servers = sum(len(own) for own in caps)
-    raise ValueError(
+    raise TooManyStates(
         f"n_servers = {servers}: the exact chain needs at least {states:.2g} states and "
         f"{memory:.2g} GB of memory; must need at most max_states = {max_states} states. Fewer "
         "servers or a lower load need fewer; simulation has no such bound"

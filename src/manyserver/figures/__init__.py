@@ -29,7 +29,8 @@ def kinds() -> tuple[str, ...]:
     Examples
     --------
     >>> kinds()
-    ('queue_tails', 'sojourn_against_choices', 'sojourn_against_load', 'sojourn_against_servers')
+    ('convergence', 'propagation_of_chaos', 'queue_tails', 'sojourn_against_choices',
+     'sojourn_against_load', 'sojourn_against_servers')
     """
     return discovery.modules(__name__, SUPPORT)
 

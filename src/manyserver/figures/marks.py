@@ -22,13 +22,16 @@ __all__ = [
     "clip_bars",
     "corner_text",
     "entry",
+    "exact_entry",
     "grid",
     "legend",
     "level",
+    "line_entry",
     "markers",
     "method_entries",
     "panels",
     "plain_numbers",
+    "rings",
     "share_vertical",
     "slope_entry",
     "slope_guide",
@@ -41,6 +44,13 @@ __all__ = [
 
 GREY = "0.35"
 GUIDE = (0, (4, 2))
+RING: dict[str, Any] = {
+    "marker": "o",
+    "markersize": 6.5,
+    "markerfacecolor": "none",
+    "markeredgecolor": "0.1",
+    "markeredgewidth": 0.7,
+}
 COLUMNS = {"column": 1, "page": 3}
 """Most panels beside each other."""
 LEGEND_ROW = 0.16
@@ -183,17 +193,25 @@ def plain_numbers(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.2, 0.5)))
 
 
-def corner_text(axes: Axes, heading: str, lines: list[tuple[str, Look]]) -> None:
-    """Write lines, each in the colour of a curve, in the lower right corner of a panel."""
+def rings(axes: Axes, curve: Curve) -> bool:
+    """Draw exact values as rings around the markers of other methods; return whether any."""
+    axes.plot(curve.x, curve.values, linestyle="none", zorder=4, **RING)
+    return bool(curve.x.size)
+
+
+def corner_text(
+    axes: Axes, heading: str, lines: list[tuple[str, Look]], left: bool = False
+) -> None:
+    """Write lines, each in the colour of a curve, in a lower corner of a panel."""
     texts = [(heading, GREY), *((text, look.colour) for text, look in lines)]
     for place, (text, colour) in enumerate(reversed(texts)):
         axes.annotate(
             text,
-            xy=(0.98, 0.0),
+            xy=(0.03 if left else 0.98, 0.0),
             xycoords="axes fraction",
             xytext=(0, 0.4 + 1.2 * place),
             textcoords="offset fontsize",
-            horizontalalignment="right",
+            horizontalalignment="left" if left else "right",
             fontsize="small",
             color=colour,
         )
@@ -227,6 +245,16 @@ def method_entries(limit: bool, finite: bool, n_servers: float | None = None) ->
         label = f"simulation{size} (95 %)"
         found.append(Line2D([], [], color=GREY, linestyle="none", marker="o", label=label))
     return found
+
+
+def exact_entry() -> Line2D:
+    """Return the legend entry of :func:`rings`."""
+    return Line2D([], [], linestyle="none", label="exact chain", **RING)
+
+
+def line_entry(label: str) -> Line2D:
+    """Return a legend entry that says what lines are."""
+    return Line2D([], [], color=GREY, label=label)
 
 
 def slope_entry(slope: float) -> Line2D:

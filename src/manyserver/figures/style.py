@@ -27,6 +27,7 @@ __all__ = [
     "pool_looks",
     "rate_label",
     "rate_looks",
+    "symbol",
     "theme",
     "variable_label",
     "with_error",
@@ -229,6 +230,17 @@ def _sequence(labels: Sequence[str], palette: str) -> list[Look]:
         )
         for place, label in enumerate(labels)
     ]
+
+
+def symbol(name: str) -> str:
+    """Return the symbol of a variable.
+
+    Examples
+    --------
+    >>> symbol("sojourn_mean")
+    'W'
+    """
+    return lookup(name).symbol
 
 
 def variable_label(name: str) -> str:

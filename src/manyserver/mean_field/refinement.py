@@ -34,7 +34,7 @@ from manyserver.variables import CORRECTION, REFINED, labelled
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["refine"]
+__all__ = ["NotSmooth", "refine"]
 
 TOP_TAIL = 1e-16
 """Levels whose tail is below this in every pool are left out."""
@@ -43,6 +43,10 @@ MOST_LEVELS = 512
 """Most levels given for a pool in which an arrival looks at one server only."""
 NEGATIVE = 1e-9
 """A negative variance of this size, relative to the largest, is rounding."""
+
+
+class NotSmooth(ValueError):
+    """Raised for a policy whose joining law has no derivatives in the limit."""
 
 
 def refine(system: System, policy: Policy) -> xr.Dataset:
@@ -129,7 +133,7 @@ def refine(system: System, policy: Policy) -> xr.Dataset:
 
 
 def _refuse_growing_draws(system: System, policy: Policy) -> None:
-    """Raise ValueError if the number of servers looked at grows with the number of servers.
+    """Raise NotSmooth if the number of servers looked at grows with the number of servers.
 
     In the limit an arrival then finds the best of infinitely many servers, and where it goes
     jumps with the state (JSQ: when the last idle server goes). There is no derivative to expand.
@@ -137,7 +141,7 @@ def _refuse_growing_draws(system: System, policy: Policy) -> None:
     unit = math.lcm(*(pool.fraction.denominator for pool in system.pools))
     few, many = (policy.sampling(replace(system, n_servers=unit * size)) for size in (1, 2))
     if few != many:
-        raise ValueError(
+        raise NotSmooth(
             f"policy {policy.name}: looks at more servers the more there are, so that its joining "
             "law is not smooth in the limit; must look at a fixed number of servers to be refined"
         )

@@ -64,10 +64,6 @@ class Controls:
     ----------
     rank : int
         Independent control variates.
-    inflation : float
-        What the error of the coefficients adds to a half-width, as a factor:
-        :math:`\sqrt{1 + n \bar z^T (\sum_i (z_i - \bar z) (z_i - \bar z)^T)^{-1} \bar z}` for
-        n batches.
     """
 
     def __init__(self, columns: np.ndarray):
@@ -83,7 +79,7 @@ class Controls:
             right[independent].T / size[independent]
         )
         self.rank = int(independent.sum())
-        self.inflation = float(np.sqrt(1 + n * (self._scores.mean(axis=0) ** 2).sum()))
+        self._factor = 1 / n + float((self._scores.mean(axis=0) ** 2).sum())
         leverage = 1 / n + (self._basis**2).sum(axis=1)
         own = (self._scores * self._basis).sum(axis=1)
         self._left_out = own / np.maximum(1 - leverage, SMALLEST_REST)
@@ -105,6 +101,29 @@ class Controls:
         residuals = flat - flat.mean(axis=0) - self._basis @ slopes
         adjusted = flat - self._scores @ slopes + self._left_out[:, None] * residuals
         return np.asarray(adjusted.reshape(batches.shape))
+
+    def error(self, deviations: np.ndarray) -> np.ndarray:
+        r"""Return the standard error of the mean of adjusted batches.
+
+        That of the intercept of the regression, with the residuals e on all batches:
+        :math:`\sum e^2 / (n - 1 - \mathrm{rank})` times
+        :math:`1/n + \bar z^T (\sum_i (z_i - \bar z) (z_i - \bar z)^T)^{-1} \bar z`, where the
+        second term is the error of the coefficients.
+
+        Parameters
+        ----------
+        deviations : numpy.ndarray, shape (batch, ...)
+            Of adjusted batches from their mean.
+
+        Returns
+        -------
+        numpy.ndarray, shape (...)
+        """
+        # An adjusted batch deviates by its residual times this, and by a constant.
+        weights = (1 + self._left_out).reshape(-1, *[1] * (deviations.ndim - 1))
+        shift = (deviations / weights).sum(axis=0) / (1 / weights).sum(axis=0)
+        squares = (((deviations - shift) / weights) ** 2).sum(axis=0)
+        return np.asarray(np.sqrt(squares * self._factor / (len(deviations) - 1 - self.rank)))
 
 
 def batch_mean(batches: np.ndarray, controls: Controls | None = None) -> Estimate:
@@ -158,10 +177,12 @@ def batch_ratio(
         value = np.where(total != 0, numerator.sum(axis=0) / total, np.nan)
         if freedom < 1:
             return Estimate(value, np.full_like(value, np.nan))
-        squares = ((numerator - value * denominator) ** 2).sum(axis=0)
-        error = np.sqrt(squares * n / (n - 1)) / np.abs(total)
-    quantile = stdtrit(freedom, (1 + CONFIDENCE) / 2)
-    half_width = quantile * error * (controls.inflation if controls else 1.0)
+        deviations = numerator - value * denominator
+        if controls:
+            error = controls.error(deviations)
+        else:
+            error = np.sqrt((deviations**2).sum(axis=0) / (n * (n - 1)))
+        half_width = stdtrit(freedom, (1 + CONFIDENCE) / 2) * error * n / np.abs(total)
     return Estimate(value, np.where((numerator != 0).any(axis=0), half_width, np.nan))
 
 

@@ -67,8 +67,8 @@ def compute_unit(
     store : Store
         Where points are kept; each is appended as soon as it is computed.
     output : pathlib.Path
-        The unit's file: the records of its stable points in order, the same bytes whatever
-        was in the store and however many threads there are.
+        The unit's file: the records of its points in order, but those left out; the same bytes
+        whatever was in the store and however many threads there are.
     threads : int, optional
         Points computed at a time.
     say : callable, optional
@@ -79,19 +79,19 @@ def compute_unit(
     FailedPoints
         If points could not be computed; the message has a line for each.
     """
-    stable = [point for point in unit.points if point.stable]
-    found = store.find(stable)
-    work = _Work([point for point in stable if point.id not in found], store, threads, say)
+    wanted = [point for point in unit.points if not point.left_out]
+    found = store.find(wanted)
+    work = _Work([point for point in wanted if point.id not in found], store, threads, say)
     found |= work.run()
     if store.damaged:
         lines = "1 damaged line" if store.damaged == 1 else f"{store.damaged} damaged lines"
         say(f"{lines} of the store {'was' if store.damaged == 1 else 'were'} ignored")
     with replacing(output) as temporary:
-        temporary.write_text("".join(encode(found[point.id]) for point in stable))
-    skipped = len(unit.points) - len(stable)
+        temporary.write_text("".join(encode(found[point.id]) for point in wanted))
+    skipped = len(unit.points) - len(wanted)
     say(
-        f"points: {work.computed} computed, {len(stable) - work.computed} reused, "
-        f"{skipped} left out as unstable"
+        f"points: {work.computed} computed, {len(wanted) - work.computed} reused, "
+        f"{skipped} left out"
     )
 
 

@@ -84,6 +84,8 @@ class PolicyConfig(Strict):
     """Name in the registry of policies, such as scheme1."""
     label: str | None = None
     """What tables and figures call it; by default made of the name and the parameters."""
+    systems: tuple[str, ...] | None = Field(default=None, min_length=1)
+    """Labels of the systems that it is computed for; all if left out."""
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -21,7 +21,8 @@ from manyserver.version import __version__
 
 __all__ = ["build_cube", "write_cube"]
 
-NOT_ASKED, OK, UNSTABLE, IMPRECISE = "not asked for", "ok", "unstable", "precision not met"
+NOT_ASKED, OK = "not asked for", "ok"
+IMPRECISE, UNRELIABLE = "precision not met", "interval not reliable"
 
 
 def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
@@ -43,7 +44,7 @@ def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
     Raises
     ------
     ValueError
-        If a file is damaged or, as a ConfigError, a stable point is in none of them.
+        If a file is damaged or, as a ConfigError, no file has a point that was to be computed.
     """
     axes = _axes(study)
     records = {canonical(r.parameters): r for file in unit_files for r in read_unit(file)}
@@ -52,9 +53,9 @@ def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
     for point in study.points:
         told: dict[str, Any] = {"method": point.method, **point.labels}
         place = tuple(axes[axis].index(told[axis]) for axis in axes)
-        labels.ids[place], labels.status[place] = point.id, UNSTABLE
+        labels.ids[place], labels.status[place] = point.id, point.left_out
         labels.seeds[place] = -1 if point.seed is None else point.seed
-        if point.stable:
+        if not point.left_out:
             record = records.get(canonical(point.parameters))
             if record is None:
                 raise ConfigError(
@@ -63,8 +64,7 @@ def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
                         "if the study was edited while it ran, run it again"
                     ]
                 )
-            met = record.values.get("precision_met", True)
-            labels.status[place] = OK if met else IMPRECISE
+            labels.status[place] = _status(record)
             placed.append((place, record))
     used = [record for _, record in placed]
     sizes = _inner_sizes(used)
@@ -77,6 +77,14 @@ def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
         variables[name] = (dims, array, {"long_name": text})
     coords = _coordinates(study, axes, sizes)
     return xr.Dataset(variables, coords=coords, attrs=_provenance(study, used))
+
+
+def _status(record: Record) -> str:
+    if "status" in record.notes:
+        return str(record.notes["status"])
+    if not record.values.get("precision_met", True):
+        return IMPRECISE
+    return OK if record.values.get("interval_reliable", True) else UNRELIABLE
 
 
 class _Labels:

@@ -10,7 +10,17 @@ from manyserver.model import Pool, System
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["NORMAL_QUANTILE", "points", "rate_dimension", "select", "system_of"]
+__all__ = [
+    "NORMAL_QUANTILE",
+    "at_limit",
+    "finite",
+    "known_levels",
+    "points",
+    "rate_dimension",
+    "select",
+    "standard_errors",
+    "system_of",
+]
 
 NORMAL_QUANTILE = 1.959963984540054
 """Half-width of a 95 % interval over the standard error."""
@@ -66,3 +76,36 @@ def system_of(point: "xr.Dataset") -> System:
         )
     ]
     return System(float(point["arrival_rate"]), pools)
+
+
+def finite(curve: "xr.Dataset", method: str, variable: str) -> "xr.Dataset":
+    """Return the points at finite ``n_servers`` at which a method has a value of `variable`."""
+    here = curve.sel({"method": method})
+    there = np.isfinite(here["n_servers"].values)
+    if variable not in here:
+        return here.isel(n_servers=np.zeros_like(there))
+    values = here[variable].transpose("n_servers", ...).values
+    known = np.isfinite(values).reshape(len(there), -1).any(axis=1)
+    return here.isel(n_servers=there & known)
+
+
+def at_limit(curve: "xr.Dataset", method: str, variable: str) -> "xr.DataArray | None":
+    """Return `variable` in the limit; None if there is no such point or it has no value."""
+    if np.inf not in curve["n_servers"].values or variable not in curve:
+        return None
+    value = curve[variable].sel({"method": method, "n_servers": np.inf})
+    return value if np.isfinite(value.values).any() else None
+
+
+def standard_errors(part: "xr.Dataset", variable: str) -> np.ndarray | None:
+    """Return the standard errors of a variable; None if its method has none."""
+    name = f"{variable}_half_width"
+    if name not in part or np.isnan(part[name].values).all():
+        return None
+    return np.asarray(part[name].values, dtype=float) / NORMAL_QUANTILE
+
+
+def known_levels(tail: np.ndarray) -> np.ndarray:
+    """Cut the missing levels off the end, where other points of the cube go deeper."""
+    known = np.flatnonzero(~np.isnan(tail))
+    return tail[: int(known[-1]) + 1] if known.size else tail[:0]

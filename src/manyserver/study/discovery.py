@@ -23,7 +23,7 @@ def modules(package: str, support: Iterable[str] = ()) -> tuple[str, ...]:
     Examples
     --------
     >>> modules("manyserver.study.fits")
-    ('finite_size', 'tail_growth')
+    ('distance', 'finite_size', 'fluctuation', 'propagation_of_chaos', 'tail_growth')
     """
     found = iter_modules(importlib.import_module(package).__path__)
     return tuple(sorted(module.name for module in found if module.name not in support))

@@ -73,8 +73,8 @@ class Point:
         Options of the method that differ from their defaults.
     study_seed : int
         Seed of the study.
-    stable : bool
-        False if the policy cannot serve the system; such a point is never computed.
+    left_out : str
+        Why the point is never computed, such as ``unstable``; empty if it is.
     """
 
     method: str
@@ -83,7 +83,7 @@ class Point:
     labels: dict[str, Any] = field(compare=False)
     options: dict[str, Any] = field(default_factory=dict)
     study_seed: int = 1
-    stable: bool = True
+    left_out: str = ""
 
     @cached_property
     def _subject(self) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class Unit:
     def summary(self) -> str:
         """Number of points and a short digest of their identities."""
         plural = "" if len(self.points) == 1 else "s"
-        ids = ",".join(f"{point.id}{'' if point.stable else '-'}" for point in self.points)
+        ids = ",".join(f"{point.id}{'-' if point.left_out else ''}" for point in self.points)
         return f"{len(self.points)} point{plural} #{digest(ids)[:8]}"
 
     @property

@@ -106,11 +106,23 @@ def record_of(point: Point, result: Any, versions: dict[str, str]) -> Record:
     ArithmeticError
         If the result has no finite mean sojourn time.
     """
-    values = {str(name): np.asarray(result[name].values).tolist() for name in result.data_vars}
-    if not math.isfinite(values.get("sojourn_mean", math.nan)):
+    values = {str(name): _known(result[name].values).tolist() for name in result.data_vars}
+    # A result without values has a status that says why.
+    impossible = not values and "status" in result.attrs
+    if not impossible and not math.isfinite(values.get("sojourn_mean", math.nan)):
         raise ArithmeticError("the result has no finite sojourn_mean")
     notes = {str(name): _plain(value) for name, value in result.attrs.items()}
     return Record(point.parameters, point.code, values, notes, versions)
+
+
+def _known(values: Any) -> np.ndarray:
+    """Cut off the end of every axis along which nothing is known."""
+    array = np.asarray(values)
+    if array.ndim == 0 or array.dtype.kind != "f":
+        return array
+    there = np.argwhere(~np.isnan(array))
+    ends = there.max(axis=0) + 1 if there.size else np.zeros(array.ndim, dtype=int)
+    return array[tuple(slice(0, end) for end in ends)]
 
 
 def _plain(value: Any) -> Any:

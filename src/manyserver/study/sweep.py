@@ -17,9 +17,12 @@ from manyserver.policies import Policy
 from manyserver.study import methods
 from manyserver.study.config import PolicyConfig, StudyConfig, read_config
 from manyserver.study.points import Point, Unit, units
-from manyserver.study.validation import ConfigError
+from manyserver.study.validation import ConfigError, suggestion
 
-__all__ = ["Study", "read_study"]
+__all__ = ["UNSTABLE", "Study", "read_study"]
+
+UNSTABLE = "unstable"
+"""Status of a point at which the policy cannot serve the system."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,16 @@ class _Builder:
             if label in found:
                 self.error(f"{key}.label", f"{label!r} occurs twice; must be unique")
             found[label] = policy
+            for system in item.systems or ():
+                if system not in self.config.systems:
+                    told = suggestion(system, self.config.systems)
+                    self.error(f"{key}.systems", f"there is no system {system!r}; {told}")
         return found
+
+    def served(self, policy: int, system: str) -> bool:
+        """Whether a policy is computed for a system."""
+        only = self.config.policies[policy].systems
+        return only is None or system in only
 
     def pools(self) -> dict[str, tuple[Pool, ...]]:
         found: dict[str, tuple[Pool, ...]] = {}
@@ -170,14 +182,14 @@ class _Builder:
         }
         stable = self._stability(systems, chosen)
         for method, options in self.config.methods_used.items():
-            applies = methods.load(method).applies
+            module = methods.load(method)
             told = _told(options)
             for system_label in pools:
                 for i, (policy_label, policy) in enumerate(chosen.items()):
                     for n_servers in sweep.n_servers:
                         for rate in sweep.rates:
                             system = systems[system_label, n_servers, rate]
-                            if applies(system):
+                            if self.served(i, system_label) and module.applies(system):
                                 yield Point(
                                     method,
                                     system,
@@ -190,7 +202,11 @@ class _Builder:
                                     },
                                     options=told,
                                     study_seed=self.config.seed,
-                                    stable=stable[i, system_label, n_servers, rate],
+                                    left_out=(
+                                        module.refusal(system, policy, options)
+                                        if stable[i, system_label, n_servers, rate]
+                                        else UNSTABLE
+                                    ),
                                 )
 
     def _stability(
@@ -201,6 +217,8 @@ class _Builder:
         stable = {}
         for i, policy in enumerate(chosen.values()):
             for place, system in systems.items():
+                if not self.served(i, place[0]):
+                    continue
                 stable[i, *place] = True
                 try:
                     policy.check(system)

@@ -11,32 +11,13 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from manyserver.study import discovery
+from manyserver.study.fit_row import COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
 __all__ = ["COLUMNS", "compute", "kinds", "options"]
-
-COLUMNS = (
-    "fit",
-    "system",
-    "policy",
-    "method",
-    "n_servers",
-    "arrival_rate",
-    "pool",
-    "quantity",
-    "estimate",
-    "standard_error",
-    "expected",
-    "window",
-    "n_points",
-    "excluded",
-    "note",
-)
-"""Columns of the table. `n_servers`, `pool` and `expected` are empty where they have no meaning;
-`window` and `excluded` hold values of what the fit runs over."""
 
 
 def kinds() -> tuple[str, ...]:
@@ -45,7 +26,7 @@ def kinds() -> tuple[str, ...]:
     Examples
     --------
     >>> kinds()
-    ('finite_size', 'tail_growth')
+    ('distance', 'finite_size', 'fluctuation', 'propagation_of_chaos', 'tail_growth')
     """
     return discovery.modules(__name__)
 

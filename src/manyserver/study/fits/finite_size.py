@@ -1,20 +1,28 @@
-"""How fast a finite system approaches the limit: the exponent of bias against number of servers."""
+"""How fast a finite system approaches the limit: bias against number of servers."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from manyserver.statistics.rates import Rate, power_law
+from manyserver.statistics.rates import Rate, coefficient, power_law
 from manyserver.study.config import Strict
-from manyserver.study.curves import NORMAL_QUANTILE, points, rate_dimension, select
+from manyserver.study.curves import (
+    at_limit,
+    finite,
+    points,
+    rate_dimension,
+    select,
+    standard_errors,
+)
+from manyserver.study.fit_row import fit_row
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Options", "bias", "rows"]
+__all__ = ["EXPONENT", "Options", "bias", "bias_series", "expected_coefficient", "rows"]
 
-EXPECTED = -1.0
+EXPONENT = -1.0
 """Bias ~ 1/N, where the joining law is smooth in the tails: all policies that sample."""
 
 
@@ -34,48 +42,56 @@ class Options(Strict):
 
 
 def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
-    """Yield one row for every system, policy and arrival rate that has finite points."""
+    """Yield rows for every system, policy and arrival rate that has finite points.
+
+    One holds the exponent of the bias, one the coefficient of 1/N, which the refined mean field
+    predicts.
+    """
     chosen = select(cube, system=options.systems, policy=options.policies)
     select(cube, method=[options.method, options.limit])
     for curve in points(chosen, "system", "policy", rate_dimension(cube)):
-        rate = bias(curve, options.quantity, options.method, options.limit)
-        if rate is None:
+        series = bias_series(curve, options.quantity, options.method, options.limit)
+        if series is None:
             continue
-        yield {
-            "system": str(curve["system"].values),
-            "policy": str(curve["policy"].values),
-            "method": options.method,
-            "n_servers": np.nan,
-            "arrival_rate": float(curve["arrival_rate"]),
-            "pool": np.nan,
-            "quantity": f"{options.quantity} - limit",
-            "estimate": rate.estimate,
-            "standard_error": rate.standard_error,
-            "expected": EXPECTED,
-            "window": f"{rate.window[0]:g} to {rate.window[1]:g}",
-            "n_points": rate.n_points,
-            "excluded": " ".join(f"{servers:g}" for servers in rate.excluded),
-            "note": rate.note,
-        }
+        expected = expected_coefficient(curve, options.quantity)
+        for parameter, fit, value in (
+            ("exponent", power_law, EXPONENT),
+            ("coefficient of 1/N", coefficient, expected),
+        ):
+            yield fit_row(
+                curve,
+                fit(*series),
+                method=options.method,
+                quantity=f"{options.quantity} - limit",
+                parameter=parameter,
+                expected=value,
+            )
 
 
 def bias(curve: "xr.Dataset", quantity: str, method: str, limit: str) -> Rate | None:
-    """Fit ``quantity(N) - quantity(limit)`` over N; None if one of the two is missing."""
-    finite = curve.isel(n_servers=np.isfinite(curve["n_servers"].values)).sel({"method": method})
-    values = finite[quantity].values
-    there = np.isfinite(values)
-    in_limit = (
-        curve[quantity].sel({"method": limit, "n_servers": np.inf}) if _has_limit(curve) else None
-    )
-    if in_limit is None or not np.isfinite(in_limit) or not there.any():
+    """Fit the exponent of the bias over N; None if one of the two methods has no values."""
+    series = bias_series(curve, quantity, method, limit)
+    return None if series is None else power_law(*series)
+
+
+def bias_series(
+    curve: "xr.Dataset", quantity: str, method: str, limit: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
+    """Return N, ``quantity(N) - quantity(limit)`` and its standard errors; None if missing."""
+    here = finite(curve, method, quantity)
+    in_limit = at_limit(curve, limit, quantity)
+    if in_limit is None or not here.sizes["n_servers"]:
         return None
-    errors = None
-    if f"{quantity}_half_width" in finite:
-        half_widths = finite[f"{quantity}_half_width"].values[there]
-        errors = None if np.isnan(half_widths).all() else half_widths / NORMAL_QUANTILE
-    servers = finite["n_servers"].values[there]
-    return power_law(servers, values[there] - float(in_limit), errors)
+    servers = np.asarray(here["n_servers"].values)
+    values = np.asarray(here[quantity].values) - float(in_limit)
+    return servers, values, standard_errors(here, quantity)
 
 
-def _has_limit(curve: "xr.Dataset") -> bool:
-    return bool(np.isinf(curve["n_servers"].values).any())
+def expected_coefficient(curve: "xr.Dataset", quantity: str) -> float:
+    """Return the coefficient of 1/N that the refined mean field gives; NaN if it is not there."""
+    name = f"{quantity}_correction"
+    if name not in curve:
+        return np.nan
+    known = curve[name].values
+    known = known[np.isfinite(known)]
+    return float(known[0]) if known.size else np.nan

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manyserver.policies import policy
-from manyserver.statistics.rates import Rate, growth_per_level
+from manyserver.statistics.growth import growth_per_level
+from manyserver.statistics.rates import Rate
 from manyserver.statistics.tail_growth import TailGrowth, tail_growth
 from manyserver.study.config import Strict
 from manyserver.study.curves import (
     NORMAL_QUANTILE,
+    known_levels,
     points,
     rate_dimension,
     select,
     system_of,
 )
+from manyserver.study.fit_row import fit_row
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -47,22 +50,16 @@ def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
             theory = expected_growth(point)
             for pool in range(len(theory.per_level)):
                 rate = growth(point, pool, theory.period[pool])
-                yield {
-                    "system": str(point["system"].values),
-                    "policy": str(point["policy"].values),
-                    "method": str(point["method"].values),
-                    "n_servers": float(point["n_servers"]),
-                    "arrival_rate": float(point["arrival_rate"]),
-                    "pool": pool,
-                    "quantity": "queue_tail",
-                    "estimate": rate.estimate,
-                    "standard_error": rate.standard_error,
-                    "expected": theory.per_level[pool],
-                    "window": f"{rate.window[0]:g} to {rate.window[1]:g}",
-                    "n_points": rate.n_points,
-                    "excluded": " ".join(f"{level:g}" for level in rate.excluded),
-                    "note": rate.note,
-                }
+                yield fit_row(
+                    point,
+                    rate,
+                    method=str(point["method"].values),
+                    n_servers=float(point["n_servers"]),
+                    pool=pool,
+                    quantity="queue_tail",
+                    parameter="growth per level",
+                    expected=theory.per_level[pool],
+                )
 
 
 def expected_growth(point: "xr.Dataset") -> TailGrowth:
@@ -75,8 +72,8 @@ def growth(point: "xr.Dataset", pool: int, period: int) -> Rate:
     """Fit the growth per level of one pool at one point of a cube."""
     here = point.isel(pool=pool)
     if "queue_log_tail" in here and np.isfinite(here["queue_log_tail"].values).any():
-        return growth_per_level(_known(here["queue_log_tail"].values), period=period)
-    tail = _known(here["queue_tail"].values)
+        return growth_per_level(known_levels(here["queue_log_tail"].values), period=period)
+    tail = known_levels(here["queue_tail"].values)
     with np.errstate(divide="ignore"):
         log_tail = np.log(tail)
     name = "queue_tail_half_width"
@@ -87,8 +84,3 @@ def growth(point: "xr.Dataset", pool: int, period: int) -> Rate:
         half_widths, NORMAL_QUANTILE * tail, where=tail > 0, out=np.full_like(tail, np.nan)
     )
     return growth_per_level(log_tail, errors, period)
-
-
-def _known(tail: np.ndarray) -> np.ndarray:
-    """Cut the missing levels off the end, where other points of the cube go deeper."""
-    return tail[: int(np.flatnonzero(~np.isnan(tail))[-1]) + 1] if (~np.isnan(tail)).any() else tail

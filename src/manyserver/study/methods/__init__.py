@@ -15,9 +15,13 @@ and imports what computes inside :func:`compute`, so that reading a study stays 
     a frozen pydantic model of its options, each with a default;
 ``applies(system)``
     whether it can compute this system;
+``refusal(system, policy, options)``
+    why a point is left out although the method applies, as a word or two for the cube; empty if
+    it is computed. It must be quick, as it is asked before any job starts;
 ``compute(system, policy, options, seed)``
     the result, an :class:`xarray.Dataset` with the names of :mod:`manyserver.variables`; the
-    seed is 0 where it has no meaning.
+    seed is 0 where it has no meaning. A method that finds out only now that it cannot compute
+    the point returns a dataset without variables, whose attribute ``status`` says so.
 """
 
 import importlib
@@ -42,6 +46,7 @@ class Method(Protocol):
     STARTS_FROM: tuple[str, ...]
     Options: type[BaseModel]
     applies: Callable[[System], bool]
+    refusal: Callable[[System, Policy, Any], str]
     compute: Callable[[System, Policy, Any, int], Any]
 
 
@@ -52,7 +57,7 @@ def names() -> tuple[str, ...]:
     Examples
     --------
     >>> names()
-    ('mean_field', 'simulation')
+    ('exact', 'mean_field', 'refined_mean_field', 'simulation')
     """
     return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
 

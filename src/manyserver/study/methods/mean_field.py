@@ -23,6 +23,11 @@ def applies(system: System) -> bool:
     return system.n_servers is None
 
 
+def refusal(system: System, policy: Policy, options: Options) -> str:
+    """Every stable system has a fixed point."""
+    return ""
+
+
 def compute(system: System, policy: Policy, options: Options, seed: int) -> Any:
     """Solve for the fixed point."""
     from manyserver.mean_field import fixed_point

@@ -1,0 +1,34 @@
+"""Join the shortest queue in the Halfin-Whitt regime: the queues, their limit, and how they meet.
+
+There are n servers of speed 1 and Poisson arrivals at rate n - beta sqrt(n). Q_i is the number of
+servers with at least i customers. As n grows, ((Q_1 - n) / sqrt(n), Q_2 / sqrt(n)) tends to a
+reflected diffusion (Y1, Y2), arXiv:1801.05121.
+"""
+
+from manyserver.diffusion.halfin_whitt.bounds import mean_waiting_bound, queue_bound
+from manyserver.diffusion.halfin_whitt.chain import chain
+from manyserver.diffusion.halfin_whitt.distances import distances
+from manyserver.diffusion.halfin_whitt.fluid import fluid, gamma_curve, hitting_time
+from manyserver.diffusion.halfin_whitt.gap import gap
+from manyserver.diffusion.halfin_whitt.lyapunov import Lyapunov, lyapunov
+from manyserver.diffusion.halfin_whitt.path import path
+from manyserver.diffusion.halfin_whitt.simulation import simulate_chain
+from manyserver.diffusion.halfin_whitt.stationary import stationary
+from manyserver.diffusion.halfin_whitt.stein import SteinSolution
+
+__all__ = [
+    "Lyapunov",
+    "SteinSolution",
+    "chain",
+    "distances",
+    "fluid",
+    "gamma_curve",
+    "gap",
+    "hitting_time",
+    "lyapunov",
+    "mean_waiting_bound",
+    "path",
+    "queue_bound",
+    "simulate_chain",
+    "stationary",
+]

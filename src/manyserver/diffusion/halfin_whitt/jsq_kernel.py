@@ -1,0 +1,104 @@
+"""The compiled part: join the shortest queue, on the numbers of servers with so many customers.
+
+Events come at the constant rate of all arrivals and all servers. A server that tries to finish a
+customer has a rank from 0 to n - 1, longest queue first. It has i customers if `queues[i] <= rank
+< queues[i - 1]`, where ``queues[i]`` is the number of servers with more than i customers, and is
+idle if its rank is not below ``queues[0]``.
+
+Only functions import this module, so that the package can be imported without numba.
+"""
+
+from numba import njit
+
+__all__ = ["accumulate", "follow"]
+
+
+@njit(inline="always")
+def _arrive(queues, n):  # type: ignore[no-untyped-def]
+    """Let a customer join a shortest queue; return the level, or -1 where the array ends."""
+    for level in range(queues.size):
+        if queues[level] < n:
+            queues[level] += 1
+            return level
+    return -1
+
+
+@njit(inline="always")
+def _depart(queues, rank):  # type: ignore[no-untyped-def]
+    """Let the server of a rank finish a customer; return the level, or -1 if it is idle."""
+    level = 0
+    while level < queues.size and queues[level] > rank:
+        level += 1
+    if level:
+        queues[level - 1] -= 1
+    return level - 1
+
+
+@njit(cache=True, nogil=True)
+def follow(queues, n, ranks, ends, record):  # type: ignore[no-untyped-def]
+    """Play events, and write down the first two queues at given events.
+
+    Parameters
+    ----------
+    queues : array of int64, shape (level,)
+        Changed in place.
+    n : int
+        Servers.
+    ranks : array of int64, shape (event,)
+        Rank of the server that tries to finish a customer, or -1 for an arrival.
+    ends : array of int64, shape (time,)
+        Number of events before each time, in ascending order.
+    record : array of int64, shape (time, 2)
+        Written to.
+    """
+    event = 0
+    for time in range(ends.size):
+        while event < ends[time]:
+            if ranks[event] < 0:
+                _arrive(queues, n)
+            else:
+                _depart(queues, ranks[event])
+            event += 1
+        record[time, 0] = queues[0]
+        record[time, 1] = queues[1]
+
+
+@njit(cache=True, nogil=True)
+def accumulate(queues, n, arrivals, uniforms, sums):  # type: ignore[no-untyped-def]
+    """Play events, and sum over the states that they find.
+
+    Parameters
+    ----------
+    queues : array of int64, shape (level,), at least three levels
+        Changed in place.
+    n : int
+        Servers.
+    arrivals : float
+        Arrival rate per server.
+    uniforms : array of float64, shape (event,)
+        From [0, 1).
+    sums : array of float64, shape (5,)
+        Added to: servers with at least 1, 2 and 3 customers, whether all are busy, and
+        (servers with at least 1 - n * arrivals) * customers.
+    """
+    customers = 0
+    for level in range(queues.size):
+        customers += queues[level]
+    first = second = third = full = 0
+    product = 0.0
+    for uniform in uniforms:
+        first += queues[0]
+        second += queues[1]
+        third += queues[2]
+        full += queues[0] == n
+        product += (queues[0] - n * arrivals) * customers
+        scaled = uniform * (1.0 + arrivals)
+        if scaled < arrivals:
+            customers += _arrive(queues, n) >= 0
+        else:
+            customers -= _depart(queues, int((scaled - arrivals) * n)) >= 0
+    sums[0] += first
+    sums[1] += second
+    sums[2] += third
+    sums[3] += full
+    sums[4] += product

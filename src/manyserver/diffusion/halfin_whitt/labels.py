@@ -1,0 +1,157 @@
+"""Every variable that a result of this package can hold, and how results get their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from manyserver.variables import Variable
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["VARIABLES", "labelled"]
+
+_GRID = ("x1", "x2")
+_PATH = ("replication", "time")
+
+VARIABLES: dict[str, Variable] = {
+    # Coordinates
+    "x1": Variable(("x1",), "1", "X_1", "minus idle servers over sqrt(n)"),
+    "x2": Variable(("x2",), "1", "X_2", "servers with a waiting customer over sqrt(n)"),
+    "time": Variable(("time",), "time", "t", "time"),
+    "replication": Variable(("replication",), "1", "", "independent replication"),
+    "check": Variable(("check",), "1", "", "equation, bound or drift condition"),
+    # Lyapunov function
+    "idle_cost": Variable(_GRID, "time", "f^{(1)}", "time that the fluid path has many idle"),
+    "waiting_cost": Variable(_GRID, "time", "f^{(2)}", "time that the fluid path has many waiting"),
+    "log_lyapunov": Variable(_GRID, "1", r"\log V", "logarithm of the Lyapunov function"),
+    "relative_drift": Variable(_GRID, "1/time", "GV/V", "drift of the Lyapunov function over it"),
+    "epsilon": Variable((), "1", r"\epsilon", "width of the step"),
+    "alpha": Variable((), "1/time", r"\alpha", "exponent of the Lyapunov function"),
+    "drift_rate": Variable((), "1/time", "c", "rate of the drift condition"),
+    "drift_constant": Variable((), "1/time", "d", "constant of the drift condition"),
+    "compact_set": Variable((), "1", r"\kappa_2", "side of the square outside of which V falls"),
+    "violation": Variable(("check",), "1", "", "largest violation on the grid"),
+    # Paths
+    "y1": Variable(_PATH, "1", "Y_1", "diffusion: minus idle servers over sqrt(n)"),
+    "y2": Variable(_PATH, "1", "Y_2", "diffusion: waiting customers over sqrt(n)"),
+    "local_time": Variable(_PATH, "1", "U", "diffusion: pushes at the boundary"),
+    "chain_y1": Variable(_PATH, "1", r"(Q_1-n)/\sqrt n", "queues: minus idle servers, scaled"),
+    "chain_y2": Variable(_PATH, "1", r"Q_2/\sqrt n", "queues: waiting customers, scaled"),
+    "distance": Variable(
+        ("replication",), "1", "", "largest distance between the two paths at the times given"
+    ),
+    # Simulation
+    "q1_mean": Variable((), "servers", "E Q_1", "mean number of busy servers"),
+    "q2_mean": Variable((), "servers", "E Q_2", "mean number of servers with at least 2 customers"),
+    "q3_mean": Variable((), "servers", "E Q_3", "mean number of servers with at least 3 customers"),
+    "waiting_probability": Variable((), "1", "P_w", "probability that a customer waits"),
+    "q2_mean_half_width": Variable((), "servers", "", "95 % half-width of the mean Q2"),
+    "q3_mean_half_width": Variable((), "servers", "", "95 % half-width of the mean Q3"),
+    "waiting_probability_half_width": Variable((), "1", "", "95 % half-width of P_w"),
+    "simulated_time": Variable((), "time", "T", "measured time"),
+    "n_events": Variable((), "1", "n_e", "arrivals and tries to depart while measuring"),
+    "n_batches": Variable((), "1", "b", "batches behind the half-widths"),
+    "variance_reduction": Variable(
+        (), "1", "", "variance of the mean Q2 without controls over that with them"
+    ),
+    # Stationary laws
+    "q1": Variable(("q1",), "servers", "Q_1", "busy servers"),
+    "q2": Variable(("q2",), "servers", "Q_2", "servers with at least 2 customers"),
+    "q3": Variable(("q3",), "servers", "Q_3", "servers with at least 3 customers"),
+    "q1_probability": Variable(("q1",), "1", "P(Q_1=q)", "law of the busy servers"),
+    "q2_probability": Variable(("q2",), "1", "P(Q_2=q)", "law of the servers with a waiting one"),
+    "q3_probability": Variable(("q3",), "1", "P(Q_3=q)", "law of the servers with two waiting"),
+    "q2_mean_error": Variable((), "servers", "", "error of the mean Q2 from the cut"),
+    "q3_mean_error": Variable((), "servers", "", "error of the mean Q3 from the cut"),
+    "truncation_error": Variable(
+        (), "1", r"\epsilon", "relative error of the mean Q2 from the cut"
+    ),
+    "n_states": Variable((), "1", "", "states of the Markov chain"),
+    "identity": Variable(("identity",), "1", "", "exact identity of the stationary law"),
+    "identity_residual": Variable(("identity",), "1", "", "violation of an exact identity"),
+    "y1_mean": Variable((), "1", "E Y_1", "mean of Y1"),
+    "y2_mean": Variable((), "1", "E Y_2", "mean of Y2, mass of the boundary measure"),
+    "y1_variance": Variable((), "1", r"\operatorname{Var} Y_1", "variance of Y1"),
+    "y2_variance": Variable((), "1", r"\operatorname{Var} Y_2", "variance of Y2"),
+    "y1_y2_covariance": Variable((), "1", r"\operatorname{Cov}(Y_1,Y_2)", "covariance"),
+    "y1_y2_correlation": Variable((), "1", r"\operatorname{corr}(Y_1,Y_2)", "correlation"),
+    "y1_density": Variable(("x1",), "1", "f_{Y_1}", "density of Y1"),
+    "y1_cdf": Variable(("x1",), "1", r"P(Y_1\le x)", "distribution function of Y1"),
+    "y2_density": Variable(("x2",), "1", "f_{Y_2}", "density of Y2"),
+    "y2_cdf": Variable(("x2",), "1", r"P(Y_2\le y)", "distribution function of Y2"),
+    "y2_tail": Variable(("x2",), "1", "P(Y_2>y)", "probability that Y2 is larger"),
+    "joint_density": Variable(_GRID, "1", "f_{Y_1,Y_2}", "density of (Y1, Y2)"),
+    "boundary_density": Variable(("x2",), "1/time", r"\nu", "density of the boundary measure"),
+    "y2_small_exponent": Variable((), "1", r"\theta", "theta in P(Y2 <= y) ~ c y**theta, y to 0"),
+    "y2_small_constant": Variable((), "1", "c_0", "c in P(Y2 <= y) ~ c y**theta, y to 0"),
+    "y2_tail_rate": Variable((), "1", r"\beta", "b in P(Y2 > y) ~ C y exp(-b y), y large"),
+    "y2_tail_constant": Variable((), "1", "C", "C in P(Y2 > y) ~ C y exp(-b y), y large"),
+    "y2_mean_error": Variable((), "1", "", "error of the mean of Y2"),
+    "y2_variance_error": Variable((), "1", "", "error of the variance of Y2"),
+    "y2_small_constant_error": Variable((), "1", "", "error of the constant for small Y2"),
+    "y2_tail_constant_error": Variable((), "1", "", "error of the constant for large Y2"),
+    "y1_cdf_error": Variable((), "1", "", "largest error of the distribution function of Y1"),
+    "y2_cdf_error": Variable((), "1", "", "largest error of the distribution function of Y2"),
+    # Distances
+    "q2_kolmogorov": Variable((), "1", "", "Kolmogorov distance of Q2/sqrt(n) and Y2"),
+    "q2_wasserstein": Variable((), "1", "W_1", "Wasserstein distance of Q2/sqrt(n) and Y2"),
+    "q1_kolmogorov": Variable((), "1", "", "Kolmogorov distance of (Q1-n)/sqrt(n) and Y1"),
+    "q1_wasserstein": Variable((), "1", "W_1", "Wasserstein distance of (Q1-n)/sqrt(n) and Y1"),
+    # Relaxation
+    "spectral_gap": Variable((), "1/time", r"\gamma", "relaxation rate of smooth functions"),
+    "spectral_gap_error": Variable((), "1/time", "", "error of the relaxation rate"),
+    "essential_edge": Variable((), "1/time", r"\beta^2/4", "bottom of the continuous spectrum"),
+    "stopped_rate": Variable(
+        (), "1/time", r"\theta", "rate at which Y1 first hits 0; bounds rates in total variation"
+    ),
+    "chain_gap": Variable((), "1/time", r"\gamma_n", "relaxation rate of the queues, Q3 = 0"),
+    "chain_edge": Variable(
+        (),
+        "1/time",
+        r"n(1-\sqrt\lambda)^2",
+        "relaxation rate of a busy server pool, infinite queue",
+    ),
+}
+"""The registry, by name."""
+
+
+def labelled(
+    values: Mapping[str, object], coords: Mapping[str, object], attrs: Mapping[str, object]
+) -> xr.Dataset:
+    """Turn bare arrays into a dataset with names, units and coordinates.
+
+    Parameters
+    ----------
+    values, coords : mapping of str to array_like
+        By variable name; the shape is that of the variable's dimensions.
+    attrs : mapping
+        Attributes of the dataset.
+
+    Returns
+    -------
+    xarray.Dataset
+
+    Raises
+    ------
+    KeyError
+        If a name is not in the registry.
+    """
+    # Imported here so that a study can be checked without waiting for xarray.
+    import xarray as xr
+
+    def described(name: str, value: object) -> tuple[tuple[str, ...], np.ndarray, dict[str, str]]:
+        variable = VARIABLES[name]
+        text = {"units": variable.units, "long_name": variable.long_name}
+        if variable.symbol:
+            text["symbol"] = variable.symbol
+        return variable.dims, np.asarray(value), text
+
+    return xr.Dataset(
+        {name: described(name, value) for name, value in values.items()},
+        coords={name: described(name, value) for name, value in coords.items()},
+        attrs=dict(attrs),
+    )

@@ -1,0 +1,140 @@
+"""How far two servers are from being independent, against the number of servers."""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from manyserver.figures.base import Curve, FigureOptions, chosen, served
+from manyserver.statistics.rates import power_law
+from manyserver.study.curves import NORMAL_QUANTILE, rate_dimension
+from manyserver.study.fits.propagation_of_chaos import (
+    COVARIANCE,
+    dependence,
+    expected_dependence,
+    pairs,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from manyserver.figures.style import Look
+
+__all__ = ["Options", "draw"]
+
+LARGEST_DENOMINATOR = 100
+"""Speeds are written as ratios."""
+
+
+class Options(FigureOptions):
+    """What is drawn, and how."""
+
+
+def draw(cube: "xr.Dataset", options: Options) -> "Figure":
+    """Draw one panel per system, policy and pair of pools, one curve per arrival rate or load.
+
+    Total variation between the joint law of the queues of two servers and the product of their
+    laws: simulation as markers with half-widths, the exact chain as rings, the leading order of
+    the refined mean field as lines. The fitted exponents stand in the panels.
+
+    Raises
+    ------
+    ValueError
+        If a label is not in the cube, or it holds no covariances.
+    """
+    from manyserver.figures import marks, style
+
+    cube = chosen(cube, options)
+    places = [
+        (system, policy, pair)
+        for system, policy in served(cube, COVARIANCE)
+        for pair in pairs(cube.isel(system=system))
+    ]
+    if not places:
+        raise ValueError(f"{COVARIANCE}: the cube holds no value to draw")
+    dimension = rate_dimension(cube)
+    looks = style.rate_looks([float(rate) for rate in cube[dimension].values], dimension)
+    figure, panels = marks.panels(
+        len(places),
+        options.width,
+        height=1.9,
+        x_label=style.AXIS_LABELS["n_servers"],
+        y_label=r"Total variation between joint law and product law, $d_{\mathrm{TV}}$",
+        sharex=True,
+        sharey=True,
+    )
+    simulated = exact = line = False
+    for (system, policy, pair), axes in zip(places, panels, strict=True):
+        here = cube.isel(system=system, policy=policy)
+        slopes = []
+        for place, look in enumerate(looks):
+            there = here.isel({dimension: place})
+            line |= _draw_theory(axes, there, pair, look)
+            curve, slope = _simulated(there, pair)
+            seen = curve.values > curve.half_widths
+            simulated |= marks.markers(axes, curve.at(seen), look)
+            exact |= marks.rings(axes, _exact(there, pair))
+            slopes += [(slope, look)] if slope else []
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        if slopes:
+            marks.corner_text(axes, "slope", slopes, left=True)
+        axes.set_title(_title(cube, system, policy, pair))
+    marks.clip_bars(panels)
+    meanings = marks.method_entries(limit=False, finite=simulated)
+    meanings += [marks.exact_entry()] * exact
+    meanings += [marks.line_entry("refined mean field, leading order")] * line
+    marks.legend(figure, [marks.entry(look, line=line) for look in looks], meanings, options.title)
+    return figure
+
+
+def _draw_theory(axes: "Axes", there: "xr.Dataset", pair: tuple[int, int], look: "Look") -> bool:
+    from manyserver.figures import marks
+
+    constant = expected_dependence(there, pair, "refined_mean_field", "mean_field")
+    x = there["n_servers"].values
+    x = x[np.isfinite(x)]
+    return marks.theory(axes, Curve(x, constant / x, np.zeros(x.size)), look)
+
+
+def _simulated(there: "xr.Dataset", pair: tuple[int, int]) -> tuple[Curve, str]:
+    """Return the simulated curve, and its slope as text."""
+    from manyserver.figures import style
+
+    series = dependence(there, pair, "simulation")
+    if series is None:
+        return _nothing(), ""
+    x, y, errors = series
+    rate = power_law(x, y, errors)
+    text = ""
+    if np.isfinite(rate.estimate):
+        text = style.with_error(rate.estimate, rate.standard_error)
+    spread = np.zeros(x.size) if errors is None else NORMAL_QUANTILE * errors
+    return Curve(x, y, spread).known, text.replace("-", "\N{MINUS SIGN}")
+
+
+def _exact(there: "xr.Dataset", pair: tuple[int, int]) -> Curve:
+    series = dependence(there, pair, "exact")
+    if series is None:
+        return _nothing()
+    return Curve(series[0], series[1], np.zeros(series[0].size)).known
+
+
+def _nothing() -> Curve:
+    return Curve(np.empty(0), np.empty(0), np.empty(0))
+
+
+def _title(cube: "xr.Dataset", system: int, policy: int, pair: tuple[int, int]) -> str:
+    from manyserver.figures import style
+
+    speeds = [
+        str(Fraction(float(speed)).limit_denominator(LARGEST_DENOMINATOR))
+        for speed in cube["pool_speed"].values[system, list(pair)]
+    ]
+    name = style.looks(cube)[policy].label
+    if np.isfinite(cube["pool_speed"].values[system]).sum() == 1:
+        return f"{name}\ntwo servers"
+    told = f"two of speed {speeds[0]}" if pair[0] == pair[1] else f"speeds {' and '.join(speeds)}"
+    return f"{name}\n{told}"

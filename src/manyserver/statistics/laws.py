@@ -1,0 +1,91 @@
+"""The laws that are fitted to what tends to zero, by least squares in one window."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaincc
+
+__all__ = ["Fit", "exponent_fit", "leading_fit"]
+
+WORST_P_VALUE = 0.05
+"""Below this p-value of chi-square, a law is not supported by a window."""
+MOST_STEPS = 50
+SMALL_STEP = 1e-10
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Least squares in one window; `spare` is the number of points beyond that of parameters."""
+
+    estimate: float
+    variance: float
+    prefactor: float
+    second: float
+    chi_square: float
+    spare: int
+
+    @property
+    def consistent(self) -> bool:
+        """Whether chi-square accepts the fit."""
+        if self.spare < 1:
+            return True
+        return bool(gammaincc(self.spare / 2, self.chi_square / 2) >= WORST_P_VALUE)
+
+
+def exponent_fit(x: np.ndarray, y: np.ndarray, errors: np.ndarray | None, second: bool) -> Fit:
+    """Fit ``a * x**b * exp(e / x)``; the exponent of the law is linear in its parameters."""
+    second = second and x.size >= 3
+    centre = float(np.log(x).mean())
+    columns = [np.ones_like(x), np.log(x) - centre, x.min() / x]
+    terms = np.stack(columns[: 3 if second else 2], axis=1)
+    sign, log_y = float(np.sign(y[0])), np.log(np.abs(y))
+    weights = np.ones_like(x) if errors is None else np.abs(y) / errors
+    parameters, _, _ = _least_squares(terms, log_y, weights)
+    residuals = weights * (log_y - terms @ parameters)
+    if errors is not None:
+        for _ in range(MOST_STEPS):
+            law = np.exp(terms @ parameters)
+            weights = law / errors
+            step, _, _ = _least_squares(terms, (np.abs(y) - law) / law, weights)
+            # A step changes the law by less than a factor e, so that none leads astray.
+            parameters = parameters + step / max(1.0, float(np.abs(terms @ step).max()))
+            if np.abs(terms @ step).max() < SMALL_STEP:
+                break
+        residuals = (np.abs(y) - np.exp(terms @ parameters)) / errors
+    _, covariance, spare = _least_squares(terms, log_y, weights)
+    scale, exponent = float(parameters[0]), float(parameters[1])
+    return Fit(
+        estimate=exponent,
+        variance=float(covariance[1, 1]),
+        prefactor=sign * math.exp(scale - exponent * centre),
+        second=float(parameters[2] * x.min()) if second else math.nan,
+        chi_square=float(np.sum(residuals**2)),
+        spare=spare,
+    )
+
+
+def leading_fit(x: np.ndarray, y: np.ndarray, errors: np.ndarray | None, second: bool) -> Fit:
+    """Fit ``c / x + d / x**2``."""
+    terms = np.stack([1 / x, x.min() / x**2], axis=1)
+    weights = 1 / np.abs(y) if errors is None else 1 / errors
+    parameters, covariance, spare = _least_squares(terms, y, weights)
+    residuals = weights * (y - terms @ parameters)
+    return Fit(
+        estimate=float(parameters[0]),
+        variance=float(covariance[0, 0]),
+        prefactor=math.nan,
+        second=float(parameters[1] * x.min()),
+        chi_square=float(np.sum(residuals**2)),
+        spare=spare,
+    )
+
+
+def _least_squares(
+    terms: np.ndarray, y: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the parameters of a linear fit, their covariance, and the number of spare points."""
+    weighted = terms * weights[:, None]
+    scale = np.linalg.norm(weighted, axis=0)
+    inverse = np.linalg.pinv(weighted / scale) / scale[:, None]
+    return inverse @ (y * weights), inverse @ inverse.T, len(y) - terms.shape[1]

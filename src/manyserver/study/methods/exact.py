@@ -1,0 +1,71 @@
+"""The stationary law of a small finite system, without approximation."""
+
+import math
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from manyserver.model import System
+from manyserver.policies import Policy
+
+TITLE = "Exact Markov chain, at small finite n_servers."
+RANDOM = False
+STARTS_FROM = ()
+TOO_LARGE = "too large"
+FIRST_CAP = 4
+"""The chain is first tried with at most this many jobs at a server."""
+
+
+class Options(BaseModel):
+    """Options of the exact chain."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    max_states: int = Field(default=100_000, ge=1)
+    """Most states of the Markov chain; a system that needs more is left out as too large."""
+    tolerance: float = Field(default=1e-12, ge=1e-13, le=0.01)
+    """Largest relative error of the mean number of jobs."""
+    moments: bool = False
+    """Whether to add variances and covariances of the numbers of servers with k jobs."""
+
+
+def applies(system: System) -> bool:
+    """Whether the system has a finite number of servers."""
+    return system.n_servers is not None
+
+
+def refusal(system: System, policy: Policy, options: Options) -> str:
+    """Say if even the fewest states that could do are too many."""
+    return TOO_LARGE if fewest_states(system, options.tolerance) > options.max_states else ""
+
+
+def fewest_states(system: System, tolerance: float) -> int:
+    """Estimate how many states are needed at least, without looking at the policy.
+
+    All servers together hold as many jobs as one server of their capacity, or more: n or more
+    with probability load**n. If all queues grow alike, that takes n / N jobs at each.
+    """
+    jobs = math.log(tolerance) / math.log(system.load)
+    cap = max(FIRST_CAP, math.floor(jobs / sum(system.counts)))
+    buffers = [cap if pool.buffer is None else min(cap, pool.buffer) for pool in system.pools]
+    return math.prod(
+        math.comb(count + most, count) for count, most in zip(system.counts, buffers, strict=True)
+    )
+
+
+def compute(system: System, policy: Policy, options: Options, seed: int) -> Any:
+    """Solve the balance equations; too many states give a result with this status alone."""
+    import xarray as xr
+
+    from manyserver.exact import TooManyStates, exact
+
+    try:
+        return exact(
+            system,
+            policy,
+            tolerance=options.tolerance,
+            max_states=options.max_states,
+            moments=options.moments,
+        )
+    except TooManyStates as error:
+        return xr.Dataset(attrs={"status": TOO_LARGE, "reason": str(error)})
