@@ -17,7 +17,16 @@ from manyserver.model import System
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["CORRECTION", "DIFFERENCE", "HALF_WIDTH", "REFINED", "VARIABLES", "Variable", "labelled", "lookup"]
+__all__ = [
+    "CORRECTION",
+    "DIFFERENCE",
+    "HALF_WIDTH",
+    "REFINED",
+    "VARIABLES",
+    "Variable",
+    "labelled",
+    "lookup",
+]
 
 HALF_WIDTH = "_half_width"
 """Suffix of the variable that holds the half-width of another one's 95 % interval."""

@@ -157,6 +157,6 @@ def test_half_width_with_controls_is_that_of_the_regression() -> None:
     controls = Controls(columns)
     half_width = batch_mean(controls.adjusted(batches), controls).half_width
     design = np.column_stack([np.ones(40), columns])
-    coefficients, squares, _, _ = np.linalg.lstsq(design, batches, rcond=None)
+    _coefficients, squares, _, _ = np.linalg.lstsq(design, batches, rcond=None)
     variance = squares[0] / 33 * np.linalg.inv(design.T @ design)[0, 0]
     assert half_width == pytest.approx(stdtrit(33, 0.975) * np.sqrt(variance), rel=1e-10)
