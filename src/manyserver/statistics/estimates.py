@@ -105,10 +105,11 @@ class Controls:
     def error(self, deviations: np.ndarray) -> np.ndarray:
         r"""Return the standard error of the mean of adjusted batches.
 
-        That of the intercept of the regression, with the residuals e on all batches:
-        :math:`\sum e^2 / (n - 1 - \mathrm{rank})` times
+        The variance of the adjusted batches times
         :math:`1/n + \bar z^T (\sum_i (z_i - \bar z) (z_i - \bar z)^T)^{-1} \bar z`, where the
-        second term is the error of the coefficients.
+        second term is the error of the coefficients. As each batch is adjusted by the others, its
+        deviation is that of cross-validation, larger than the residual of the regression, and the
+        error is on the safe side by a factor of about ``1 + rank / (2 n)``.
 
         Parameters
         ----------
@@ -119,11 +120,8 @@ class Controls:
         -------
         numpy.ndarray, shape (...)
         """
-        # An adjusted batch deviates by its residual times this, and by a constant.
-        weights = (1 + self._left_out).reshape(-1, *[1] * (deviations.ndim - 1))
-        shift = (deviations / weights).sum(axis=0) / (1 / weights).sum(axis=0)
-        squares = (((deviations - shift) / weights) ** 2).sum(axis=0)
-        return np.asarray(np.sqrt(squares * self._factor / (len(deviations) - 1 - self.rank)))
+        variance = (deviations**2).sum(axis=0) / (len(deviations) - 1)
+        return np.asarray(np.sqrt(variance * self._factor))
 
 
 def batch_mean(batches: np.ndarray, controls: Controls | None = None) -> Estimate:

@@ -13,6 +13,7 @@ from scipy.sparse.linalg import splu
 __all__ = ["CountLaw", "count_generator", "count_law", "highest_level"]
 
 MOST_STATES = 8100
+MOST_LEVELS = 400
 TAIL = 1e-14
 
 
@@ -38,7 +39,7 @@ def highest_level(n: int, beta: float) -> int:
     """
     needed = math.log(TAIL) / (n * math.log1p(-beta / math.sqrt(n)))
     level = 4
-    while level < 2 + needed and math.comb(n + level + 1, n) <= MOST_STATES:
+    while level < min(2 + needed, MOST_LEVELS) and math.comb(n + level + 1, n) <= MOST_STATES:
         level += 1
     return level
 

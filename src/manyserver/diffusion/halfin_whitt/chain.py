@@ -205,7 +205,7 @@ def _planes(beta: float, n: int) -> Marginals:
         q3=law.q3,
         error=abs(balance) / spare + ROUNDING,
         q3_mean=q3_mean,
-        q3_error=q3_error + ROUNDING * q3_mean,
+        q3_error=min(q3_error, float(n)) + ROUNDING * q3_mean,
         residuals=residuals,
         n_states=law.n_states,
     )
@@ -229,8 +229,8 @@ def _levels(beta: float, n: int) -> Marginals:
         q2=law.q2,
         q3=np.ones(1),
         error=abs(balance) / spare + ROUNDING,
-        q3_mean=lost * (1 + beta**-2),
-        q3_error=lost * beta**-2 + np.finfo(float).eps,
+        q3_mean=min(lost * (1 + beta**-2), q2_mean),
+        q3_error=min(lost * beta**-2, float(n)) + np.finfo(float).eps,
         residuals=residuals,
         n_states=law.n_states,
     )
