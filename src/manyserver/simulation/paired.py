@@ -46,6 +46,7 @@ def run_together(
         One for each run.
     """
     for number, run in enumerate(runs):
+        run.runs_together = min(2, len(runs))
         run.pilot()
         progress(f"pilot {number + 1} of {len(runs)} done")
     horizon = runs[0].settings.horizon

@@ -95,6 +95,7 @@ class Run:
         self.autocorrelation_time = math.inf
         self.simulated_steps = 0
         self.stage = 0
+        self.runs_together = 1
         self.most_batches_each = math.ceil(MOST_BATCHES / len(self.replicas))
         self.pieces = self.steps = self.period = 1
         self.measured: list[Measured] = []
@@ -234,7 +235,9 @@ class Run:
 
     @property
     def _fewest(self) -> int:
-        return FEWEST_CONTROLLED if self.settings.control_variates else FEWEST_BATCHES
+        # Two runs that are compared share a regression, with the control variates of both.
+        controlled = FEWEST_CONTROLLED * self.runs_together
+        return controlled if self.settings.control_variates else FEWEST_BATCHES
 
     @property
     def _fewest_each(self) -> int:
