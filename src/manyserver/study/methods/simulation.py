@@ -20,7 +20,7 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    precision: float = Field(default=0.01, gt=0, lt=1)
+    precision: float = Field(default=0.0005, gt=0, lt=1)
     """Half-width of the 95 % interval of the mean sojourn time, relative to it."""
     horizon: float | None = Field(default=None, gt=0)
     """Measured time of each run, instead of a precision."""
