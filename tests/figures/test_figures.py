@@ -90,7 +90,7 @@ def test_half_widths_are_drawn(drawn: Figure) -> None:
 
 @pytest.mark.parametrize("kind", figures.kinds())
 def test_files_are_the_same_to_the_byte(kind: str, cube_of: MakeCube, tmp_path: Path) -> None:
-    cube = cube_of(policies=SCHEMES, arrival_rates=[0.9])
+    cube = cube_of(policies=SCHEMES[:1], arrival_rates=[0.9])
     first = figures.save(figures.draw(kind, cube), tmp_path / "first")
     second = figures.save(figures.draw(kind, cube), tmp_path / "second.1")
     assert [path.name for path in second] == ["second.1.png", "second.1.pdf"]
