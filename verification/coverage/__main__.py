@@ -57,7 +57,7 @@ CASES = [
     *(Case("SQ(2)", load, 10, SQ2, truth="long run") for load in LOADS[1:]),
     *(Case("SQ(2)", load, 100, SQ2, truth="long run") for load in LOADS),
     *(Case("Scheme 1 (1,1)", load, 2, ms.policy("scheme1", d=[1, 1]), TWO_POOLS) for load in LOADS),
-    Case("Scheme 2 (1,2)", 0.9, 4, ms.policy("scheme2", d=[1, 2]), TWO_POOLS),
+    Case("Scheme 2 (1,2)", 0.7, 4, ms.policy("scheme2", d=[1, 2]), TWO_POOLS),
     Case("SQ(2), +-0.003", 0.9, 2, SQ2, precision=0.003),
     Case("random", 0.5, 100, ms.policy("random", probabilities=[1.0]), truth="M/M/1"),
 ]
