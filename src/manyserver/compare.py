@@ -93,8 +93,8 @@ def compare(
         Run(
             system,
             policy,
-            fixed_point(system, policy).queue_tail.values,
-            relaxation_time(system, policy),
+            limit.queue_tail.values,
+            relaxation_time(system, policy, limit),
             checked_settings(
                 system,
                 seed=seed,
@@ -107,6 +107,7 @@ def compare(
             ),
         )
         for system, policy in pairs
+        for limit in [fixed_point(system, policy)]
     ]
     results = run_together(runs, progress or (lambda _: None), previous=against == "previous")
     joined = xr.concat(

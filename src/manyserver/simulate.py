@@ -113,8 +113,9 @@ def simulate(
         moments=moments,
     )
     policy.check(system)
+    limit = fixed_point(system, policy)
     if start is None:
-        start = fixed_point(system, policy).queue_tail.values
-    run = Run(system, policy, start, relaxation_time(system, policy), settings)
+        start = limit.queue_tail.values
+    run = Run(system, policy, start, relaxation_time(system, policy, limit), settings)
     run.simulate(progress or (lambda _: None))
     return run.result()

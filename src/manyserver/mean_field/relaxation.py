@@ -1,5 +1,9 @@
 """How fast the mean field forgets where it started."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from manyserver.mean_field.drift import Drift
@@ -8,6 +12,9 @@ from manyserver.mean_field.separable import separable_pools
 from manyserver.model import System
 from manyserver.policies import Policy
 
+if TYPE_CHECKING:
+    import xarray as xr
+
 __all__ = ["relaxation_time"]
 
 DENSE = 400
@@ -15,13 +22,15 @@ DENSE = 400
 SMALLEST_TAIL = 1e-14
 
 
-def relaxation_time(system: System, policy: Policy) -> float:
+def relaxation_time(system: System, policy: Policy, solution: xr.Dataset | None = None) -> float:
     r"""Compute the time constant of the slowest mode at the mean-field fixed point.
 
     Parameters
     ----------
     system : System
     policy : Policy
+    solution : xarray.Dataset, optional
+        What :func:`fixed_point` returned for them, if it is known already.
 
     Returns
     -------
@@ -42,7 +51,8 @@ def relaxation_time(system: System, policy: Policy) -> float:
     >>> round(1 / relaxation_time(system, ms.policy("scheme1", d=[2, 2])), 3)
     0.074
     """
-    solution = fixed_point(system, policy)
+    if solution is None:
+        solution = fixed_point(system, policy)
     pools = separable_pools(system, policy)
     if pools is not None and all(pool.d == 1 for pool in pools):
         gaps = [(pool.speed**0.5 - pool.arrival_rate**0.5) ** 2 for pool in pools]
