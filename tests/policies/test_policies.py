@@ -3,6 +3,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.registry import POOLS, announced_policies, policies
 
 import manyserver as ms
 from manyserver.policies import Policy, names, policy_class
@@ -21,6 +22,9 @@ def test_the_registry_finds_every_policy() -> None:
         "scheme1",
         "scheme2",
         "sed",
+        "jsq",
+        "jiq",
+        "threshold",
     }
     assert all(policy_class(name).name == name for name in names())
 
@@ -65,17 +69,9 @@ def test_equal_speeds_tie_even_where_ties_go_to_the_fastest() -> None:
     assert np.array_equal(ranks[0], ranks[1])
 
 
-@pytest.mark.parametrize("name", names())
-def test_ranks_do_not_decrease_with_the_level(name: str) -> None:
-    cases: dict[str, dict[str, object]] = {
-        "random": {"probabilities": [0.5, 0.5]},
-        "naive_split": {},
-        "optimal_split": {},
-        "sq": {"d": 2},
-        "hybrid_sq": {"d": 2},
-    }
-    parameters = cases.get(name, {"d": [2, 1]})
-    ranks = ms.policy(name, **parameters).rank_table(ms.System(0.5, UNEQUAL), 30)
+@pytest.mark.parametrize("policy", [*policies(), *announced_policies()], ids=str)
+def test_ranks_do_not_decrease_with_the_level(policy: Policy) -> None:
+    ranks = policy.rank_table(ms.System(0.5, POOLS), 30)
     assert np.all(np.diff(ranks, axis=1) >= 0)
     assert sorted(set(ranks.ravel())) == list(range(ranks.max() + 1))
 

@@ -54,7 +54,7 @@ def policy(name: str, **parameters: object) -> Policy:
     name : str
         One of :func:`manyserver.policies.names`.
     **parameters
-        The fields of that policy, for example ``d=[2, 2]``. Every policy takes
+        The fields of that policy, for example ``d=[2, 2]``. Policies that draw servers take
         ``replacement=False``: whether one draw may look at the same server twice.
 
     Returns

@@ -19,7 +19,16 @@ import numpy as np
 
 from manyserver.model import System, UnstableSystem
 
-__all__ = ["Branch", "Draw", "Policy", "Sampling", "one_pool", "per_pool", "whole_system"]
+__all__ = [
+    "Branch",
+    "Draw",
+    "Policy",
+    "Sampling",
+    "everyone",
+    "one_pool",
+    "per_pool",
+    "whole_system",
+]
 
 Ties = Literal["fastest", "uniform"]
 
@@ -27,10 +36,10 @@ ROUNDING = 1e-12
 """Relative rounding error allowed for when a flow is compared with a capacity."""
 
 
-def checked_choices(value: object, smallest: int = 1) -> int:
+def checked_choices(value: object, smallest: int = 1, name: str = "d") -> int:
     """Return `value` as a number of choices, or raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < smallest:
-        raise ValueError(f"d = {value!r}: must be an integer >= {smallest}")
+        raise ValueError(f"{name} = {value!r}: must be an integer >= {smallest}")
     return int(value)
 
 
@@ -51,6 +60,12 @@ def checked_choices_or_list(value: object, smallest: int = 0) -> int | tuple[int
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
         return checked_choices(value)
     return checked_choices_per_pool(value, smallest)
+
+
+def checked_ties(value: object) -> None:
+    """Raise ValueError unless `value` says who wins among equal preferences."""
+    if value not in ("fastest", "uniform"):
+        raise ValueError(f"ties = {value!r}: must be 'uniform' or 'fastest'")
 
 
 def match_pools(name: str, values: Sequence[object], system: System) -> None:
@@ -88,18 +103,31 @@ class Branch:
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which servers an arrival looks at: it picks one branch, and makes all of its draws.
+    """Which servers an arrival can choose from.
+
+    The servers below the level `announced` are known to the dispatcher, and the arrival joins
+    the best of them. If there are none, it picks one branch, makes all of its draws, and joins
+    the best server that it looks at.
 
     Parameters
     ----------
     branches : tuple of Branch
-        Their probabilities sum to one.
+        Their probabilities sum to one. None if every server is announced.
     replacement : bool
         Whether a draw may look at the same server twice.
+    announced : int or None
+        Servers with fewer jobs are announced to the dispatcher: 0 for none of them, 1 for those
+        that are idle, None for every server that has room.
     """
 
-    branches: tuple[Branch, ...]
+    branches: tuple[Branch, ...] = ()
     replacement: bool = False
+    announced: int | None = 0
+
+    @property
+    def depends_on_all(self) -> bool:
+        """Whether an arrival depends on the state of all servers."""
+        return self.announced != 0
 
 
 def per_pool(d: Sequence[int], replacement: bool = False) -> Sampling:
@@ -125,6 +153,11 @@ def one_pool(
     return Sampling(branches, replacement)
 
 
+def everyone() -> Sampling:
+    """Look at every server that has room."""
+    return Sampling(announced=None)
+
+
 class Policy(ABC):
     """A memoryless dispatching policy.
 
@@ -135,7 +168,7 @@ class Policy(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    replacement: bool
+    replacement: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.replacement, bool):
@@ -230,7 +263,8 @@ class Policy(ABC):
                 )
 
     def _check_subset(self, sampling: Sampling, system: System, subset: tuple[int, ...]) -> None:
-        if any(system.pools[pool].buffer is not None for pool in subset):
+        # Draws are made only while no server is announced; how often depends on the queues.
+        if sampling.depends_on_all or any(system.pools[pool].buffer is not None for pool in subset):
             return
         forced = system.arrival_rate * sum(
             branch.probability * _all_inside(branch, subset, system, sampling.replacement)

@@ -1,4 +1,4 @@
-"""SED(d): the shortest expected delay among the servers looked at."""
+"""SED and SED(d): the shortest expected delay among all servers, or among those looked at."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,6 +10,7 @@ from manyserver.policies.base import (
     Sampling,
     Ties,
     checked_choices_or_list,
+    everyone,
     match_pools,
     per_pool,
     whole_system,
@@ -24,8 +25,9 @@ class SED(Policy):
 
     Parameters
     ----------
-    d : int or sequence of int, shape (pool,)
-        An integer: servers drawn from the whole system. A sequence: servers of each pool.
+    d : int or sequence of int, shape (pool,), optional
+        An integer: servers drawn from the whole system. A sequence: servers of each pool. None:
+        all servers.
     replacement : bool
         Whether the same server may be drawn twice.
 
@@ -38,12 +40,13 @@ class SED(Policy):
     name: ClassVar[str] = "sed"
     title: ClassVar[str] = "SED"
 
-    d: int | tuple[int, ...]
+    d: int | tuple[int, ...] | None = None
     replacement: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "d", checked_choices_or_list(self.d))
+        if self.d is not None:
+            object.__setattr__(self, "d", checked_choices_or_list(self.d))
 
     @property
     def ties(self) -> Ties:
@@ -51,7 +54,9 @@ class SED(Policy):
         return "fastest"
 
     def sampling(self, system: System) -> Sampling:
-        """Look at d servers of the whole system, or at d_j of every pool j."""
+        """Look at all servers, d servers of the whole system, or d_j of every pool j."""
+        if self.d is None:
+            return everyone()
         if isinstance(self.d, int):
             return whole_system(self.d, len(system.pools), self.replacement)
         match_pools("d", self.d, system)

@@ -5,7 +5,14 @@ from fractions import Fraction
 from typing import ClassVar
 
 from manyserver.model import System
-from manyserver.policies.base import Policy, Sampling, Ties, checked_choices, whole_system
+from manyserver.policies.base import (
+    Policy,
+    Sampling,
+    Ties,
+    checked_choices,
+    checked_ties,
+    whole_system,
+)
 
 __all__ = ["SQ"]
 
@@ -39,8 +46,7 @@ class SQ(Policy):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "d", checked_choices(self.d))
-        if self.ties not in ("uniform", "fastest"):
-            raise ValueError(f"ties = {self.ties!r}: must be 'uniform' or 'fastest'")
+        checked_ties(self.ties)
 
     def sampling(self, system: System) -> Sampling:
         """Look at d servers of the whole system."""
