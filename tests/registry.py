@@ -15,6 +15,8 @@ _PARAMETERS: dict[str, list[dict[str, object]]] = {
     "jsq": [{}, {"ties": "fastest"}],
     "jiq": [{}, {"d": 2, "ties": "fastest"}],
     "threshold": [{"threshold": 2}],
+    # With several routers PULL has a memory, and no sampling or preference: see test_pull.py.
+    "pull": [{"routers": 1}],
 }
 
 
@@ -44,5 +46,8 @@ POOLS = [ms.Pool("1/4", "1/2"), ms.Pool("1/4", "3/2"), ms.Pool("1/2", 1)]
 """Three pools of capacity one at which every policy above is stable up to a load of 0.9."""
 EQUAL = [ms.Pool("1/4", 1), ms.Pool("1/4", 1), ms.Pool("1/2", 1)]
 """Three pools of equal speed, where ties between pools are broken uniformly."""
+
+BOUNDED = [ms.Pool("1/4", "1/2", 2), ms.Pool("1/4", "3/2", 3), ms.Pool("1/2", 1, 1)]
+"""The first pools, with buffers."""
 
 _SYSTEM = ms.System(0.5, POOLS)

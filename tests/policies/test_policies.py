@@ -3,10 +3,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.registry import POOLS, announced_policies, policies
+from tests.registry import BOUNDED, POOLS, announced_policies, policies
 
 import manyserver as ms
 from manyserver.policies import Policy, names, policy_class
+from manyserver.policies.messages import messages
+from manyserver.policies.saturation import saturated, saturations
 from manyserver.policies.split import naive_split, optimal_split
 
 UNEQUAL = [ms.Pool("1/2", "1/5"), ms.Pool("1/2", "9/5")]
@@ -74,6 +76,48 @@ def test_ranks_do_not_decrease_with_the_level(policy: Policy) -> None:
     ranks = policy.rank_table(ms.System(0.5, POOLS), 30)
     assert np.all(np.diff(ranks, axis=1) >= 0)
     assert sorted(set(ranks.ravel())) == list(range(ranks.max() + 1))
+
+
+@pytest.mark.parametrize("policy", [*policies(), *announced_policies()], ids=str)
+def test_full_servers_come_last(policy: Policy) -> None:
+    ranks = policy.rank_table(ms.System(0.5, BOUNDED), 6)
+    full = np.arange(6) >= np.array([[2], [3], [1]])
+    assert len(set(ranks[full])) == 1
+    assert ranks[~full].max() < ranks[full].min()
+    unbounded = policy.rank_table(ms.System(0.5, POOLS), 6)
+    assert np.argsort(ranks[~full]).tolist() == np.argsort(unbounded[~full]).tolist()
+
+
+def test_which_servers_are_announced() -> None:
+    system = ms.System(0.5, BOUNDED)
+
+    def levels(name: str, **parameters: object) -> list[int]:
+        sampling = ms.policy(name, **parameters).sampling(system)
+        return [int(own.sum()) for own in sampling.announced_levels(system, 6)]
+
+    assert levels("sq", d=2) == [0, 0, 0]
+    assert levels("jiq") == [1, 1, 1]
+    assert levels("threshold", threshold=2) == [2, 2, 1]
+    assert levels("jsq") == levels("threshold", threshold=9) == [2, 3, 1]
+
+
+def test_messages() -> None:
+    """Queries at the draws, reports of servers that become available, one per departure."""
+    system = ms.System(0.5, [ms.Pool(1, 1)])
+    joins, leaves = np.array([[4.0, 2.0, 0.0]]), np.array([[0.0, 3.0, 2.0]])
+
+    def sent(name: str, **parameters: object) -> float:
+        sampling = ms.policy(name, **parameters).sampling(system)
+        return float(messages(system, sampling, np.array(7.0), joins, leaves))
+
+    assert sent("random") == sent("sq", d=1) == 0
+    assert sent("sq", d=3) == 7 * 2 * 3
+    assert sent("scheme1", d=[2]) == 7 * 2 * 2
+    assert sent("jsq") == sent("sed") == 5
+    assert sent("jiq") == 3
+    assert sent("jiq", d=2) == 3 + (7 - 4) * 2 * 2
+    assert sent("threshold", threshold=2) == 2
+    assert sent("threshold", threshold=3) == 0
 
 
 @pytest.mark.parametrize(
@@ -182,3 +226,26 @@ def test_no_other_split_is_better(d: int | list[int], load: float) -> None:
     step = 1e-4
     neighbours = [first for first in (best[0] - step, best[0] + step) if 0 <= first <= 1]
     assert all(sojourn(best[0]) <= sojourn(first) for first in neighbours)
+
+
+def test_sets_of_pools_that_may_saturate() -> None:
+    """Only where the draws alone would overload them, and with infinite buffers."""
+
+    def pools(system: ms.System, policy: Policy) -> list[tuple[int, ...]]:
+        return [found.pools for found in saturations(system, policy)]
+
+    jiq = ms.policy("jiq")
+    assert pools(ms.System(0.5, UNEQUAL), jiq) == [(0,)]
+    assert pools(ms.System(0.19, UNEQUAL), jiq) == []
+    assert pools(ms.System(0.9, [ms.Pool(1, 1)]), jiq) == []
+    # With two looks an arrival is forced into a half of the servers once in four times.
+    assert pools(ms.System(0.39, UNEQUAL), ms.policy("jiq", d=2)) == []
+    assert pools(ms.System(0.41, UNEQUAL), ms.policy("jiq", d=2)) == [(0,)]
+    assert pools(ms.System(0.3, UNEQUAL), ms.policy("jsq")) == []
+    assert pools(ms.System(0.3, UNEQUAL), ms.policy("sq", d=2)) == []
+    bounded = [ms.Pool("1/2", "1/5", 5), ms.Pool("1/2", "9/5")]
+    assert pools(ms.System(0.5, bounded), jiq) == []
+    assert pools(ms.System(0.4, POOLS), ms.policy("threshold", threshold=3)) == []
+    assert pools(ms.System(0.8, POOLS), ms.policy("threshold", threshold=3)) == [(0,)]
+    changed = saturated(ms.System(0.5, UNEQUAL, 4), (0,)).pools
+    assert (changed[0].buffer, changed[1]) == (1, UNEQUAL[1])

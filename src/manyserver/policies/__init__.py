@@ -12,8 +12,9 @@ from dataclasses import MISSING, fields
 from functools import cache
 
 from manyserver.policies.base import Branch, Draw, Policy, Sampling
+from manyserver.policies.sampling import full
 
-__all__ = ["Branch", "Draw", "Policy", "Sampling", "names", "policy", "policy_class"]
+__all__ = ["Branch", "Draw", "Policy", "Sampling", "full", "names", "policy", "policy_class"]
 
 
 @cache

@@ -7,10 +7,9 @@ Everything computed in this package reads the policy through :meth:`Policy.sampl
 """
 
 import itertools
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 from numbers import Integral
 from typing import ClassVar, Literal
@@ -18,6 +17,17 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from manyserver.model import System, UnstableSystem
+from manyserver.policies.sampling import (
+    Branch,
+    Draw,
+    Sampling,
+    all_inside,
+    everyone,
+    full,
+    one_pool,
+    per_pool,
+    whole_system,
+)
 
 __all__ = [
     "Branch",
@@ -75,87 +85,6 @@ def match_pools(name: str, values: Sequence[object], system: System) -> None:
             f"{name} = {list(values)}: has {len(values)} values; must have one for each of the "
             f"{len(system.pools)} pools"
         )
-
-
-@dataclass(frozen=True)
-class Draw:
-    """`count` servers, drawn uniformly from all servers of `pools`.
-
-    Parameters
-    ----------
-    pools : tuple of int
-        Positions of the pools: one pool, or all of them.
-    count : int
-        Number of servers drawn, at least one.
-    """
-
-    pools: tuple[int, ...]
-    count: int
-
-
-@dataclass(frozen=True)
-class Branch:
-    """The draws that an arrival makes together, with the probability that it makes these."""
-
-    probability: float
-    draws: tuple[Draw, ...]
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """Which servers an arrival can choose from.
-
-    The servers below the level `announced` are known to the dispatcher, and the arrival joins
-    the best of them. If there are none, it picks one branch, makes all of its draws, and joins
-    the best server that it looks at.
-
-    Parameters
-    ----------
-    branches : tuple of Branch
-        Their probabilities sum to one. None if every server is announced.
-    replacement : bool
-        Whether a draw may look at the same server twice.
-    announced : int or None
-        Servers with fewer jobs are announced to the dispatcher: 0 for none of them, 1 for those
-        that are idle, None for every server that has room.
-    """
-
-    branches: tuple[Branch, ...] = ()
-    replacement: bool = False
-    announced: int | None = 0
-
-    @property
-    def depends_on_all(self) -> bool:
-        """Whether an arrival depends on the state of all servers."""
-        return self.announced != 0
-
-
-def per_pool(d: Sequence[int], replacement: bool = False) -> Sampling:
-    """Look at ``d[j]`` servers of every pool ``j``."""
-    draws = tuple(Draw((pool,), count) for pool, count in enumerate(d) if count)
-    return Sampling((Branch(1.0, draws),), replacement)
-
-
-def whole_system(d: int, n_pools: int, replacement: bool = False) -> Sampling:
-    """Look at ``d`` servers drawn from the whole system."""
-    return Sampling((Branch(1.0, (Draw(tuple(range(n_pools)), d),)),), replacement)
-
-
-def one_pool(
-    probabilities: Sequence[float], d: Sequence[int], replacement: bool = False
-) -> Sampling:
-    """Pick pool ``j`` with probability ``probabilities[j]`` and look at ``d[j]`` of its servers."""
-    branches = tuple(
-        Branch(float(probability), (Draw((pool,), d[pool]),))
-        for pool, probability in enumerate(probabilities)
-        if probability > 0
-    )
-    return Sampling(branches, replacement)
-
-
-def everyone() -> Sampling:
-    """Look at every server that has room."""
-    return Sampling(announced=None)
 
 
 class Policy(ABC):
@@ -218,7 +147,8 @@ class Policy(ABC):
         -------
         numpy.ndarray of int64, shape (pool, level)
             Position of (pool, level) in the order of preference, from 0. Equal ranks are ties,
-            broken uniformly among the servers looked at.
+            broken uniformly among the servers looked at. Full servers come last, whatever the
+            policy prefers: an arrival is blocked if all servers that it looks at are full.
         """
         keys = [
             [
@@ -228,7 +158,9 @@ class Policy(ABC):
             for pool in system.pools
         ]
         order = {key: rank for rank, key in enumerate(sorted(set(itertools.chain(*keys))))}
-        return np.array([[order[key] for key in row] for row in keys], dtype=np.int64)
+        ranks = np.array([[order[key] for key in row] for row in keys], dtype=np.int64)
+        ranks[full(system, levels)] = len(order)
+        return ranks
 
     def check(self, system: System) -> None:
         """Refuse a system that this policy cannot serve.
@@ -267,7 +199,7 @@ class Policy(ABC):
         if sampling.depends_on_all or any(system.pools[pool].buffer is not None for pool in subset):
             return
         forced = system.arrival_rate * sum(
-            branch.probability * _all_inside(branch, subset, system, sampling.replacement)
+            branch.probability * all_inside(branch, subset, system, sampling.replacement)
             for branch in sampling.branches
         )
         capacity = float(sum(system.pools[i].fraction * system.pools[i].speed for i in subset))
@@ -279,25 +211,3 @@ class Policy(ABC):
                 f"below their capacity of {capacity:.6g}",
                 pools=subset,
             )
-
-
-def _all_inside(
-    branch: Branch, subset: tuple[int, ...], system: System, replacement: bool
-) -> float:
-    """Probability that every server looked at belongs to the pools in `subset`."""
-    return math.prod(_inside(draw, subset, system, replacement) for draw in branch.draws)
-
-
-def _inside(draw: Draw, subset: tuple[int, ...], system: System, replacement: bool) -> float:
-    """Probability that every server of a draw belongs to the pools in `subset`."""
-    if set(draw.pools) <= set(subset):
-        return 1.0
-    inside = [pool for pool in draw.pools if pool in subset]
-    if system.n_servers is None or replacement:
-        total = sum(system.pools[pool].fraction for pool in draw.pools)
-        share = sum((system.pools[pool].fraction for pool in inside), start=Fraction(0)) / total
-        return float(share) ** draw.count
-    available = sum(system.counts[pool] for pool in draw.pools)
-    return math.comb(sum(system.counts[pool] for pool in inside), draw.count) / math.comb(
-        available, draw.count
-    )

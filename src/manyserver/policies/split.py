@@ -102,6 +102,11 @@ def optimal_split(system: System, d: ArrayLike = 1) -> tuple[float, ...]:
     tuple of float, shape (pool,)
         Probability of each pool.
 
+    Raises
+    ------
+    ValueError
+        If the load is one or more: the split is that for unbounded buffers.
+
     Examples
     --------
     >>> from manyserver import Pool, System
@@ -112,6 +117,11 @@ def optimal_split(system: System, d: ArrayLike = 1) -> tuple[float, ...]:
 
     choices = np.broadcast_to(np.asarray(d), system.fractions.shape)
     match_pools("d", list(choices), system)
+    if system.load >= 1:
+        raise ValueError(
+            f"arrival_rate = {system.arrival_rate:g}: load is {system.load:.6g}; must be below one "
+            "for an optimal split, which is the best for unbounded buffers"
+        )
     capacity = system.fractions * system.speeds
     if np.all(choices == 1):
         flow = _water_filling(system)
