@@ -1,4 +1,7 @@
-"""Speed of the simulation kernel, against a textbook Gillespie simulation.
+"""Speed of the simulation kernels, against a textbook Gillespie simulation.
+
+A second table has the kernel on counts, whose cost is to be compared with that of SQ(2) server by
+server, from the same turns.
 
 Run ``uv run python benchmarks/kernel.py``.
 """
@@ -7,13 +10,17 @@ Run ``uv run python benchmarks/kernel.py``.
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numba import njit
 
 import manyserver as ms
 from manyserver.policies import Policy
+from manyserver.simulation.kernels import make_replica
 from manyserver.simulation.replica import Replica
+from manyserver.simulation.sampled_replica import SampledReplica
+from manyserver.start import limit_start
 
 ROUNDS = 7
 STEPS = 2_000_000
@@ -33,6 +40,18 @@ CASES: dict[str, tuple[list[ms.Pool], Policy]] = {
         [ms.Pool("1/4", speed) for speed in ("2/5", "4/5", "6/5", "8/5")],
         ms.policy("scheme1", d=[1, 1, 1, 1]),
     ),
+}
+
+SLOW_AND_FAST = [ms.Pool("1/2", "1/5"), ms.Pool("1/2", "9/5")]
+COUNTS_SIZES = (100, 10_000, 1_000_000, 10_000_000)
+COUNTS_CASES: dict[str, tuple[list[ms.Pool], Policy]] = {
+    "JSQ": ([ms.Pool(1, 1)], ms.policy("jsq")),
+    "JIQ": ([ms.Pool(1, 1)], ms.policy("jiq")),
+    "JIQ, then SQ(2)": ([ms.Pool(1, 1)], ms.policy("jiq", d=2)),
+    "JIQ, slow and fast": (SLOW_AND_FAST, ms.policy("jiq")),
+    "JSQ, slow and fast": (SLOW_AND_FAST, ms.policy("jsq")),
+    "SED, four pools": (CASES["four pools, d = 1"][0], ms.policy("sed")),
+    "threshold 3, slow and fast": (SLOW_AND_FAST, ms.policy("threshold", threshold=3)),
 }
 
 
@@ -114,13 +133,13 @@ def _swap(order, place, server, to):  # type: ignore[no-untyped-def]
 
 def kernel_run(system: ms.System, policy: Policy, start: np.ndarray) -> Callable[[], int]:
     """Return a function that runs the kernel and returns the number of useful events."""
-    replica = Replica(system, policy, start, (1,))
+    replica = SampledReplica(system, policy, start, (1,))
     return lambda: int(replica.advance(1, STEPS).events.sum())
 
 
 def textbook_run(system: ms.System, policy: Policy, start: np.ndarray) -> Callable[[], int]:
     """Return a function that runs the textbook simulation of as many events."""
-    replica = Replica(system, policy, start, (1,))
+    replica = SampledReplica(system, policy, start, (1,))
     jobs = np.concatenate(replica.jobs)
     tails = replica.tail_counts()[:, :LEVELS].astype(float)
     arguments = (
@@ -148,7 +167,41 @@ def seconds(run: Callable[[], int]) -> tuple[float, int]:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
+    textbook_table()
+    counts_table()
+
+
+def counts_table() -> None:
+    """Print the times of the kernel on counts."""
+    print(f"\n{'on counts':28} {'servers':>8} {'ns/step':>8} {'SQ(2)':>7} {'ratio':>6}")
+    one_pool, reference = CASES["SQ(2)"]
+    for name, (pools, policy) in COUNTS_CASES.items():
+        for n_servers in COUNTS_SIZES:
+            system = ms.System(0.9, pools, n_servers=n_servers)
+            # The array of codes of 10**7 servers does not fit into a cache.
+            same = ms.System(0.9, one_pool, n_servers=min(n_servers, SIZES[-1]))
+            replicas = [
+                make_replica(at, of, limit_start(at, of)[0], (1,))
+                for at, of in ((system, policy), (same, reference))
+            ]
+            turns = []
+            for _ in range(ROUNDS + 1):
+                turns.append([seconds(partial(run_steps, replica))[0] for replica in replicas])
+            mine, its = (
+                statistics.median(1e9 * turn[i] / STEPS for turn in turns[1:]) for i in (0, 1)
+            )
+            ratio = statistics.median(turn[0] / turn[1] for turn in turns[1:])
+            print(f"{name:28} {n_servers:8} {mine:8.1f} {its:7.1f} {ratio:6.2f}", flush=True)
+
+
+def run_steps(replica: Replica) -> int:
+    """Run a kernel and return the number of useful events."""
+    return int(replica.advance(1, STEPS).events.sum())
+
+
+def textbook_table() -> None:
+    """Print the times of the kernel that goes server by server."""
     print(f"{'':18} {'servers':>8} {'ns/step':>8} {'ns/event':>9} {'textbook':>9} {'ratio':>6}")
     for name, (pools, policy) in CASES.items():
         for n_servers in SIZES:

@@ -11,8 +11,9 @@ import numpy as np
 import manyserver as ms
 from manyserver.compare import compare
 from manyserver.policies import Policy
-from manyserver.simulation.replica import Replica, step_rate
+from manyserver.simulation.replica import step_rate
 from manyserver.simulation.run import Run
+from manyserver.simulation.sampled_replica import SampledReplica
 from manyserver.simulation.settings import checked_settings
 
 ONE_POOL = [ms.Pool(1, 1)]
@@ -68,7 +69,7 @@ def cost_table() -> None:
             system = ms.System(0.9, pools, n_servers=n_servers)
             start = ms.fixed_point(system, policy).queue_tail.values
             period = Run(system, policy, start, 1.0, checked_settings(system)).sample_steps
-            replica = Replica(system, policy, start, (1,))
+            replica = SampledReplica(system, policy, start, (1,))
             replica.advance(1, period, period)
             pieces = max(1, STEPS // period)
             turns = [
@@ -80,7 +81,7 @@ def cost_table() -> None:
             print(f"{name:30} {n_servers:7} {between:12.2f} {added:6.1%}", flush=True)
 
 
-def seconds(replica: Replica, samples: int, steps: int, period: int | None) -> float:
+def seconds(replica: SampledReplica, samples: int, steps: int, period: int | None) -> float:
     """Return the CPU time of a run."""
     start = time.thread_time()
     replica.advance(1, samples * steps, period)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from manyserver.mean_field import fixed_point, relaxation_time
 from manyserver.model import System
 from manyserver.policies import Policy
+from manyserver.start import limit_start
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,7 +37,7 @@ def compare(
     Parameters
     ----------
     systems : System or sequence of System
-        With a number of servers, the same number of pools, and unbounded buffers.
+        With a number of servers, and the same number of pools.
     policies : Policy or sequence of Policy
         If both are sequences, they have the same length and are paired.
     against : {"first", "previous"}
@@ -93,8 +93,7 @@ def compare(
         Run(
             system,
             policy,
-            limit.queue_tail.values,
-            relaxation_time(system, policy, limit),
+            *limit_start(system, policy),
             checked_settings(
                 system,
                 seed=seed,
@@ -107,7 +106,6 @@ def compare(
             ),
         )
         for system, policy in pairs
-        for limit in [fixed_point(system, policy)]
     ]
     results = run_together(runs, progress or (lambda _: None), previous=against == "previous")
     joined = xr.concat(

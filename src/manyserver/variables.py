@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CORRECTION",
     "DIFFERENCE",
+    "DIMENSIONS",
     "HALF_WIDTH",
+    "QUANTILES",
     "REFINED",
     "VARIABLES",
     "Variable",
@@ -81,6 +83,87 @@ VARIABLES: dict[str, Variable] = {
         (), "1", "P_w", "probability that an arrival joins a busy server"
     ),
     "blocking_probability": Variable((), "1", "P_b", "probability that an arrival is lost"),
+    "messages_per_customer": Variable(
+        (), "1", "m", "messages between servers and dispatcher per accepted job"
+    ),
+    "empty_router_probability": Variable(
+        (), "1", "P_e", "probability that an arrival finds its router without messages"
+    ),
+    "empty_router_lower": Variable(
+        (), "1", "P_e", "lower bound of the probability that an arrival finds its router empty"
+    ),
+    "empty_router_upper": Variable(
+        (), "1", "P_e", "upper bound of the probability that an arrival finds its router empty"
+    ),
+    "empty_router_decay": Variable(
+        (),
+        "1",
+        r"-\log(P_e) / N",
+        "exponential decay of the probability of an empty router, per server",
+    ),
+    "router_idle": Variable(
+        ("pool", "router"),
+        "1",
+        "y_{jr}",
+        "idle servers of the pool that the router knows of, over all servers",
+    ),
+    "idle_concentration": Variable(
+        (),
+        "1",
+        r"\textstyle\sum_r E I_r^2 / E I^2",
+        "mean square of the idle servers that a router knows of, all routers, over that of all",
+    ),
+    "stability_margin": Variable(
+        (), "1", "", "part of their capacity that pools would have left while they are always busy"
+    ),
+    "sojourn_variance": Variable(
+        (), "time^2", r"\operatorname{Var} S", "variance of the sojourn time of a job"
+    ),
+    "sojourn_quantile": Variable(
+        ("quantile",), "time", "S_q", "sojourn time that this part of the jobs does not exceed"
+    ),
+    "sojourn_cdf": Variable(
+        ("duration",), "1", r"P(S \le t)", "probability that a sojourn is not longer"
+    ),
+    "pool_sojourn_mean": Variable(
+        ("pool",), "time", "W^{(j)}", "mean sojourn time of a job that joins the pool"
+    ),
+    "pool_sojourn_variance": Variable(
+        ("pool",), "time^2", "", "variance of the sojourn time of a job that joins the pool"
+    ),
+    "pool_sojourn_quantile": Variable(
+        ("pool", "quantile"), "time", "S_q^{(j)}", "quantile of the sojourn time in the pool"
+    ),
+    "waiting_mean": Variable((), "time", "V", "mean time until the service of a job begins"),
+    "waiting_variance": Variable(
+        (), "time^2", r"\operatorname{Var} V", "variance of the time until service begins"
+    ),
+    "waiting_quantile": Variable(
+        ("quantile",), "time", "V_q", "quantile of the time until service begins"
+    ),
+    "pool_waiting_mean": Variable(
+        ("pool",), "time", "V^{(j)}", "mean time until service begins, of a job of the pool"
+    ),
+    "pool_waiting_variance": Variable(
+        ("pool",), "time^2", "", "variance of the time until service begins, in the pool"
+    ),
+    "pool_waiting_quantile": Variable(
+        ("pool", "quantile"), "time", "V_q^{(j)}", "quantile of the time until service begins"
+    ),
+    "pool_share": Variable(("pool",), "1", "p_j", "part of the accepted jobs that join the pool"),
+    "slowdown_mean": Variable(
+        ("size_decile",),
+        "1",
+        "",
+        "mean sojourn time over the time alone at a server of speed 1, by size",
+    ),
+    "little_residual": Variable(
+        (), "1", "", "relative difference of the time in system, by jobs and by servers"
+    ),
+    "n_jobs": Variable((), "1", "n", "accepted jobs that arrived while measuring"),
+    "n_unfinished": Variable(
+        (), "1", "", "of these, jobs that had not left when the simulation ended"
+    ),
     "joining_rate": Variable(
         ("pool", "level"),
         "1/time",
@@ -134,6 +217,16 @@ VARIABLES: dict[str, Variable] = {
 }
 """The registry, by name."""
 
+QUANTILES = (0.5, 0.9, 0.99, 0.999)
+"""Coordinates of ``quantile`` unless others are asked for."""
+
+DIMENSIONS: dict[str, dict[str, str]] = {
+    "quantile": {"units": "1", "symbol": "q", "long_name": "part of the jobs"},
+    "duration": {"units": "time", "symbol": "t", "long_name": "length of a sojourn"},
+    "size_decile": {"units": "1", "long_name": "tenth of the jobs, by size, the smallest first"},
+}
+"""Attributes of dimensions that a method gives the coordinates of."""
+
 
 def lookup(name: str) -> Variable:
     """Return the description of a variable, or of its half-width, correction or refinement.
@@ -162,6 +255,7 @@ def labelled(
     system: System,
     *,
     time: np.ndarray | None = None,
+    coords: Mapping[str, np.ndarray] | None = None,
     attrs: Mapping[str, object] | None = None,
 ) -> xr.Dataset:
     """Turn bare arrays into a dataset with names, units and coordinates.
@@ -174,6 +268,8 @@ def labelled(
         Gives the coordinates of ``pool``.
     time : numpy.ndarray, shape (time,), optional
         Puts a dimension ``time`` before those of every variable.
+    coords : mapping of str to numpy.ndarray, optional
+        Coordinates of further dimensions, of those in `DIMENSIONS`.
     attrs : mapping, optional
         Attributes of the dataset.
 
@@ -204,11 +300,13 @@ def labelled(
         if variable.symbol:
             described["symbol"] = variable.symbol
         data[name] = (dims, array, described)
-    coords = _coordinates(system, levels, time)
+    known = _coordinates(system, levels, time)
+    for dim, values_along in (coords or {}).items():
+        known[dim] = (dim, values_along, DIMENSIONS[dim])
     if any("other_level" in dims for dims, _, _ in data.values()):
         for dim in ("pool", "level"):
-            coords[f"other_{dim}"] = (f"other_{dim}", *coords[dim][1:])
-    return xr.Dataset(data, coords=coords, attrs=dict(attrs or {}))
+            known[f"other_{dim}"] = (f"other_{dim}", *known[dim][1:])
+    return xr.Dataset(data, coords=known, attrs=dict(attrs or {}))
 
 
 def _coordinates(

@@ -5,7 +5,7 @@ import pytest
 
 import manyserver as ms
 from manyserver.compare import compare
-from manyserver.simulation.replica import Replica
+from manyserver.simulation.sampled_replica import SampledReplica
 
 ONE_POOL = [ms.Pool(1, 1)]
 TWO_POOLS = [ms.Pool("1/2", "2/3"), ms.Pool("1/2", "4/3")]
@@ -15,7 +15,8 @@ SQ2, SQ3 = ms.policy("sq", d=2), ms.policy("sq", d=3)
 def test_policies_see_the_same_arrivals_and_departures(seed: int) -> None:
     system = ms.System(0.8, ONE_POOL, n_servers=100)
     runs = [
-        Replica(system, ms.policy("sq", d=d), np.ones((1, 2)), (seed, 31)) for d in (2, 3, 5, 30)
+        SampledReplica(system, ms.policy("sq", d=d), np.ones((1, 2)), (seed, 31))
+        for d in (2, 3, 5, 30)
     ]
     for replica in runs:
         replica.advance(3, 1000)

@@ -12,7 +12,6 @@ from tests.registry import EQUAL, POOLS
 import manyserver as ms
 from manyserver.exact import stationary_law
 from manyserver.simulate import simulate
-from manyserver.simulation import checked_settings
 from manyserver.simulation.replica import step_rate
 
 DATA = Path(__file__).parents[1] / "data"
@@ -220,8 +219,9 @@ def test_bad_parameters(parameters: dict[str, object], message: str) -> None:
 def test_bad_systems() -> None:
     with pytest.raises(ValueError, match="n_servers = None"):
         simulate(ms.System(0.5, ONE_POOL), SQ2)
-    with pytest.raises(ValueError, match="buffer = 3"):
-        checked_settings(ms.System(0.5, [ms.Pool(1, 1, buffer=3)], n_servers=10))
+    bounded = ms.System(0.5, [ms.Pool(1, 1, buffer=1)], n_servers=10)
+    with pytest.raises(ValueError, match="start: has more than 1 jobs at servers of pool 0"):
+        simulate(bounded, SQ2, start=np.array([[1.0, 0.5, 0.1]]))
     with pytest.raises(ValueError, match="d = 5"):
         simulate(ms.System(0.5, ONE_POOL, n_servers=4), ms.policy("sq", d=5))
 

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from numba import njit
 from scipy.stats import chisquare
-from tests.registry import EQUAL, POOLS, policies
+from tests.registry import BOUNDED, EQUAL, POOLS, policies
 from tests.simulation.twin import Twin
 
 import manyserver as ms
 from manyserver.joining import JoiningLaw
 from manyserver.policies import Policy
-from manyserver.simulation.replica import Measured, Replica
+from manyserver.simulation.replica import Measured
 from manyserver.simulation.sampled import _BLOCK, BLOCK, _1, _draw, _play
+from manyserver.simulation.sampled_replica import SampledReplica
 
 HALF_FULL = np.array([[1.0, 0.75, 0.5, 0.25]] * 3)
 
@@ -30,25 +31,34 @@ def assert_equal(one: Measured, other: Measured) -> None:
     assert (one.events == other.events).all()
 
 
-@pytest.mark.parametrize("pools", [POOLS, EQUAL], ids=["unequal", "equal"])
+@pytest.mark.parametrize("pools", [POOLS, EQUAL, BOUNDED], ids=["unequal", "equal", "bounded"])
 @pytest.mark.parametrize("policy", policies(), ids=str)
 def test_twin_follows_the_same_path(policy: Policy, pools: list[ms.Pool], seed: int) -> None:
     system = ms.System(0.8, pools, n_servers=12)
-    replica = Replica(system, policy, HALF_FULL, (seed, 1))
+    half_full = HALF_FULL.copy()
+    for tail, pool in zip(half_full, pools, strict=True):
+        tail[4 if pool.buffer is None else pool.buffer + 1 :] = 0
+    replica = SampledReplica(system, policy, half_full, (seed, 1))
     jobs = [int(level) for level in np.concatenate(replica.jobs)]
     twin = Twin(system, policy, replica.looks, [int(word) for word in replica.rng], jobs)
     pieces, steps = 3, 100
     measured = replica.advance(pieces, steps)
     tails, joins = np.zeros(measured.tails.shape), np.zeros(measured.joins.shape)
+    leaves, blocked = np.zeros(measured.joins.shape), np.zeros((pieces, 3))
     events = np.zeros(pieces, dtype=int)
     for piece in range(pieces):
         for _ in range(steps):
             tails[piece] += tail_counts(twin.jobs, twin.pool_of, replica.levels)
             arrival, server, before = twin.step()
-            joins[piece, twin.pool_of[server], before] += arrival
+            here = twin.pool_of[server]
+            joins[piece, here, before] += arrival and before < twin.room[here]
+            blocked[piece, here] += arrival and before == twin.room[here]
+            leaves[piece, here, before] += not arrival and before > 0
             events[piece] += arrival or before > 0
     assert np.concatenate(replica.jobs).tolist() == twin.jobs
     assert (measured.joins == joins).all()
+    assert (measured.leaves == leaves).all()
+    assert (measured.blocked == blocked).all()
     assert (measured.events == events).all()
     servers = np.array(system.counts)[:, None]
     assert measured.tails == pytest.approx(tails / steps / servers, abs=1e-12)
@@ -79,8 +89,8 @@ def test_law_of_the_choice(policy: Policy, pools: list[ms.Pool], seed: int) -> N
     """Chi-square; rejects a right kernel with probability 1e-6 in each case."""
     system = ms.System(0.9, pools, n_servers=12)
     levels = np.sort(np.random.default_rng(seed).random((3, 4)))[:, ::-1]
-    replica = Replica(system, policy, np.hstack([np.ones((3, 1)), levels]), (seed, 2))
-    flows = np.zeros(4 * replica.codes_used, dtype=np.uint64)
+    replica = SampledReplica(system, policy, np.hstack([np.ones((3, 1)), levels]), (seed, 2))
+    flows = np.zeros(4 * 3 * replica.levels, dtype=np.uint64)
     servers = frozen_joins(
         replica.codes, replica.looks, replica.tables, replica.rng, replica.block, flows, 60_000
     )
@@ -111,8 +121,8 @@ def test_wider_codes_change_nothing(top: int, seed: int) -> None:
     system = ms.System(0.9, [ms.Pool(1, 1)], n_servers=20)
     policy = ms.policy("sq", d=2)
     full = np.ones((1, top + 1))
-    narrow = Replica(system, policy, full, (seed, 3))
-    wide = Replica(system, policy, full, (seed, 3), levels=2048)
+    narrow = SampledReplica(system, policy, full, (seed, 3))
+    wide = SampledReplica(system, policy, full, (seed, 3), levels=2048)
     assert narrow.codes.dtype == np.uint8
     assert wide.codes.dtype == np.uint16
     for _ in range(3):
@@ -126,8 +136,8 @@ def test_wider_codes_change_nothing(top: int, seed: int) -> None:
 @pytest.mark.parametrize("policy", policies(), ids=str)
 def test_longer_tables_change_nothing(policy: Policy, seed: int) -> None:
     system = ms.System(0.9, POOLS, n_servers=12)
-    small = Replica(system, policy, HALF_FULL, (seed, 4), levels=8)
-    large = Replica(system, policy, HALF_FULL, (seed, 4))
+    small = SampledReplica(system, policy, HALF_FULL, (seed, 4), levels=8)
+    large = SampledReplica(system, policy, HALF_FULL, (seed, 4))
     assert small.levels == 8
     assert_equal(small.advance(7, 1501), large.advance(7, 1501))
     assert small.rng.tolist() == large.rng.tolist()
@@ -136,7 +146,7 @@ def test_longer_tables_change_nothing(policy: Policy, seed: int) -> None:
 def test_pieces_may_be_cut_anywhere(seed: int) -> None:
     system = ms.System(0.9, POOLS, n_servers=12)
     policy = ms.policy("scheme2", d=[2, 1, 2])
-    whole, cut = (Replica(system, policy, HALF_FULL, (seed, 5)) for _ in range(2))
+    whole, cut = (SampledReplica(system, policy, HALF_FULL, (seed, 5)) for _ in range(2))
     one = whole.advance(1, 10 * BLOCK)
     parts = [cut.advance(1, steps) for steps in (1, BLOCK - 1, BLOCK, BLOCK + 77, 7 * BLOCK - 77)]
     assert one.joins.sum(axis=0).tolist() == sum(p.joins.sum(axis=0) for p in parts).tolist()
@@ -146,7 +156,7 @@ def test_pieces_may_be_cut_anywhere(seed: int) -> None:
 def test_many_servers_without_replacement(seed: int) -> None:
     """Looking at all servers is join the shortest queue."""
     system = ms.System(0.5, [ms.Pool(1, 1)], n_servers=30)
-    replica = Replica(system, ms.policy("sq", d=30), np.ones((1, 1)), (seed, 6))
+    replica = SampledReplica(system, ms.policy("sq", d=30), np.ones((1, 1)), (seed, 6))
     measured = replica.advance(1, 5000)
     # With half of the servers idle or nearly so, no arrival ever has to wait.
     idle = 30 * (1 - measured.tails[0, 0, 1])

@@ -1,13 +1,14 @@
-"""A slow twin of the kernel in plain Python, which uses the same random words.
+"""Slow twins of the kernels in plain Python, which use the same random words.
 
-It reads the policy itself and keeps a list of levels; from the kernel's inputs it takes only what
-says how random words are used.
+They read the policy themselves and keep a list of levels; from a kernel's inputs they take only
+what says how random words are used.
 """
 
 from itertools import accumulate
 
 from manyserver.model import System
 from manyserver.policies import Policy
+from manyserver.simulation.counts_replica import CountsTables
 from manyserver.simulation.sampled import BLOCK
 from manyserver.simulation.tables import Looks
 
@@ -52,6 +53,7 @@ class Twin:
         bounds = list(accumulate(system.counts, initial=0))
         self.pool_of = [j for j, count in enumerate(system.counts) for _ in range(count)]
         self.ranks = policy.rank_table(system, 64)
+        self.room = [64 if pool.buffer is None else pool.buffer for pool in system.pools]
         self.events = [
             [(bounds[d.pools[0]], bounds[d.pools[-1] + 1], d.count) for d in branch.draws]
             for branch in sampling.branches
@@ -70,9 +72,14 @@ class Twin:
             before = self.jobs[server]
             self.jobs[server] = max(before - 1, 0)
             return False, server, before
-        server = min(servers, key=lambda s: self.ranks[self.pool_of[s], self.jobs[s]])
-        self.jobs[server] += 1
-        return True, server, self.jobs[server] - 1
+        server = min(servers, key=self._key)
+        before = self.jobs[server]
+        self.jobs[server] = min(before + 1, self.room[self.pool_of[server]])
+        return True, server, before
+
+    def _key(self, server: int) -> tuple[bool, int]:
+        pool, jobs = self.pool_of[server], self.jobs[server]
+        return jobs == self.room[pool], int(self.ranks[pool, jobs])
 
     def _block(self) -> list[tuple[int, list[int]]]:
         n_events, n_looks = len(self.events), len(self.looks.fresh)
@@ -122,3 +129,84 @@ class Twin:
                     left[number] = left[-1]
                     left.pop()
         return servers + [None] * (len(numbers) - len(servers))
+
+
+class CountsTwin:
+    """The chain of the kernel on counts, one server after another."""
+
+    def __init__(
+        self,
+        system: System,
+        policy: Policy,
+        tables: CountsTables,
+        state: list[int],
+        jobs: list[list[int]],
+    ):
+        self.random, self.further = Xoshiro(state[:4]), Xoshiro(state[4:])
+        self.tables = tables
+        self.jobs = jobs
+        self.sampling = policy.sampling(system)
+        self.ranks = policy.rank_table(system, 64)
+        self.room = [64 if pool.buffer is None else pool.buffer for pool in system.pools]
+        known = self.sampling.announced
+        self.known = [room if known is None else min(known, room) for room in self.room]
+
+    def step(self) -> tuple[bool, int, int]:
+        """Return whether it is an arrival, the pool, and the jobs of the server before."""
+        word = self.random.next() * len(self.tables.threshold)
+        column, rest = word >> 64, word & WORD
+        event = int(self.tables.alias[2 * column + (rest >= int(self.tables.threshold[column]))])
+        word = self.random.next()
+        pool = event - max(1, len(self.sampling.branches))
+        if pool >= 0:
+            # Servers with more jobs have smaller numbers.
+            servers = sorted(self.jobs[pool], reverse=True)
+            before = servers[word * len(servers) >> 64]
+            self._move(pool, before, max(before - 1, 0))
+            return False, pool, before
+        pool, before = self._joined(event, word)
+        self._move(pool, before, min(before + 1, self.room[pool]))
+        return True, pool, before
+
+    def _move(self, pool: int, before: int, after: int) -> None:
+        self.jobs[pool].remove(before)
+        self.jobs[pool].append(after)
+
+    def _joined(self, event: int, word: int) -> tuple[int, int]:
+        announced = [
+            (pool, level)
+            for pool, levels in enumerate(self.jobs)
+            for level in sorted(levels)
+            if level < self.known[pool]
+        ]
+        if announced:
+            best = min(int(self.ranks[one]) for one in announced)
+            tied = [one for one in announced if self.ranks[one] == best]
+            return tied[word * len(tied) >> 64]
+        if not self.sampling.branches:
+            return 0, self.room[0]
+        looked_at: list[tuple[int, int]] = []
+        for draw in self.sampling.branches[event].draws:
+            left = [
+                (pool, level)
+                for pool in draw.pools
+                for level in sorted(self.jobs[pool], reverse=True)
+            ]
+            for _ in range(draw.count):
+                word = self.further.next() if looked_at else word
+                number = word * len(left) >> 64
+                self._compare(looked_at, left[number])
+                if not self.sampling.replacement:
+                    left[number] = left[-1]
+                    left.pop()
+        return looked_at[0]
+
+    def _compare(self, looked_at: list[tuple[int, int]], server: tuple[int, int]) -> None:
+        """Put the best so far first; of equally good ones, each with the same probability."""
+        ranks = [int(self.ranks[one]) for one in looked_at]
+        rank = int(self.ranks[server])
+        tied = ranks.count(rank) + 1
+        looked_at.append(server)
+        better = not ranks or rank < ranks[0]
+        if better or (rank == ranks[0] and self.further.next() * tied >> 64 == 0):
+            looked_at.insert(0, looked_at.pop())

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manyserver.model import System
-from manyserver.policies import Branch, Policy
+from manyserver.policies import Branch, Policy, full
 
 __all__ = ["Choices", "make_choices"]
 
@@ -22,6 +22,10 @@ class Choices(NamedTuple):
 
     arrival_rate: float
     """Per server."""
+    announced: int
+    """Groups of announced servers; they come before those of the branches."""
+    room: np.ndarray
+    """Most jobs of a server, shape (pool,); the number of levels for no bound."""
     speed: np.ndarray
     """Shape (pool,)."""
     servers: float
@@ -57,27 +61,34 @@ def make_choices(system: System, policy: Policy, levels: int) -> Choices:
     """Tabulate the joining law for a number of levels."""
     sampling = policy.sampling(system)
     ranks = policy.rank_table(system, levels)
+    room = (~full(system, levels)).sum(axis=1)
+    announced = _announced_groups(sampling.announced_levels(system, levels), ranks)
     draws = [draw for branch in sampling.branches for draw in branch.draws]
     sizes = [sum(system.counts[pool] for pool in draw.pools) for draw in draws]
-    group_draw, runs, groups_each = [], [], []
+    group_draw, runs = [0] * len(announced), list(announced)
+    groups_each = [len(announced)]
     first_draw = list(itertools.accumulate((len(b.draws) for b in sampling.branches), initial=0))
     for branch, first in zip(sampling.branches, first_draw, strict=False):
-        groups = _groups(branch, ranks, first)
+        groups = _groups(branch, ranks, room, first)
         groups_each.append(len(groups))
         runs += groups
         for group in groups:
             own = {draw for _, draw, _, _ in group}
             group_draw.append(own.pop() if len(own) == 1 else -1)
-    looked_at = max(sum(draw.count for draw in branch.draws) for branch in sampling.branches)
+    looked_at = max(
+        (sum(draw.count for draw in branch.draws) for branch in sampling.branches), default=1
+    )
     nodes, weights = np.polynomial.legendre.leggauss((looked_at - 1) // 2 + 1)
     return Choices(
         system.arrival_rate,
+        len(announced),
+        room,
         system.speeds,
         float(sum(system.counts)),
         float(not sampling.replacement),
         np.array([branch.probability for branch in sampling.branches]),
         np.array(first_draw),
-        np.cumsum([0, *groups_each]),
+        np.cumsum(groups_each),
         np.array(sizes, dtype=float),
         np.cumsum([0, *(draw.count for draw in draws)]),
         np.array(
@@ -85,7 +96,8 @@ def make_choices(system: System, policy: Policy, levels: int) -> Choices:
                 1 / (size - (0 if sampling.replacement else look))
                 for draw, size in zip(draws, sizes, strict=True)
                 for look in range(draw.count)
-            ]
+            ],
+            dtype=float,
         ),
         np.array(group_draw),
         np.cumsum([0, *(len(group) for group in runs)]),
@@ -95,13 +107,28 @@ def make_choices(system: System, policy: Policy, levels: int) -> Choices:
     )
 
 
-def _groups(branch: Branch, ranks: np.ndarray, first: int) -> list[list[tuple[int, ...]]]:
-    """Return the runs of every group of a branch, best rank first."""
+def _announced_groups(announced: np.ndarray, ranks: np.ndarray) -> list[list[tuple[int, ...]]]:
+    """Return the runs of every group of announced servers, best rank first."""
+    groups: dict[int, list[tuple[int, ...]]] = {}
+    for pool, row in enumerate(ranks):
+        for start, end in _runs(row, int(announced[pool].sum())):
+            groups.setdefault(int(row[start]), []).append((pool, -1, start, end))
+    return [groups[rank] for rank in sorted(groups)]
+
+
+def _groups(
+    branch: Branch, ranks: np.ndarray, room: np.ndarray, first: int
+) -> list[list[tuple[int, ...]]]:
+    """Return the runs of every group of a branch, best rank first, without full servers."""
     groups: dict[int, list[tuple[int, ...]]] = {}
     for number, draw in enumerate(branch.draws, start=first):
         for pool in draw.pools:
-            row = ranks[pool]
-            starts = [0, *(np.flatnonzero(np.diff(row)) + 1), len(row)]
-            for start, end in itertools.pairwise(starts):
-                groups.setdefault(int(row[start]), []).append((pool, number, start, end))
+            for start, end in _runs(ranks[pool], int(room[pool])):
+                groups.setdefault(int(ranks[pool, start]), []).append((pool, number, start, end))
     return [groups[rank] for rank in sorted(groups)]
+
+
+def _runs(row: np.ndarray, levels: int) -> list[tuple[int, int]]:
+    """Cut the first levels of a pool into runs of equal rank."""
+    cuts = np.flatnonzero(np.diff(row[:levels])) + 1
+    return list(itertools.pairwise([0, *cuts, levels])) if levels else []

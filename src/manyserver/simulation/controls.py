@@ -11,7 +11,9 @@ of the number of jobs:
     G = 2 (L - L_0) (w - \lambda) - (\lambda + w) / N,
 
 with :math:`w = \sum_j C_j \gamma_j s_{j1}` and any constant :math:`L_0` (E[G f] = 0 with the
-generator G, as in Lemma 2 of Braverman, arXiv:1801.05121).
+generator G, as in Lemma 2 of Braverman, arXiv:1801.05121). With finite buffers P is the law of
+the arrivals that are accepted, and :math:`\lambda` in G the rate at which they would be at the
+present state, so that both still have mean zero.
 """
 
 from collections.abc import Sequence
@@ -22,7 +24,7 @@ from manyserver.model import System
 from manyserver.simulation.replica import Measured
 from manyserver.statistics.estimates import Controls
 
-__all__ = ["make_controls", "often_visited", "sampled"]
+__all__ = ["VISITS", "make_controls", "often_visited", "sampled"]
 
 VISITS = 10
 """Arrivals that make a server reach a level, in a batch on average, if its balance is to be used.
@@ -40,7 +42,7 @@ def often_visited(joins: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     joins : numpy.ndarray, shape (batch, pool, level)
-        Arrivals by the level that they found.
+        Accepted arrivals by the level that they found.
     """
     often = joins.sum(axis=0) >= VISITS * len(joins)
     often = np.concatenate([np.ones((len(often), 1), dtype=bool), often[:, :-1]], axis=1)
@@ -59,7 +61,9 @@ def sampled(system: System, batches: Measured) -> tuple[np.ndarray, np.ndarray]:
     return batches.samples.tails / (count * servers), batches.samples.choices / count
 
 
-def make_controls(systems: Sequence[System], runs: Sequence[Measured]) -> Controls | None:
+def make_controls(
+    systems: Sequence[System], runs: Sequence[Measured], more: Sequence[np.ndarray] = ()
+) -> Controls | None:
     """Choose the control variates of one run, or of several together; none for few batches.
 
     Parameters
@@ -67,13 +71,15 @@ def make_controls(systems: Sequence[System], runs: Sequence[Measured]) -> Contro
     systems : sequence of System
     runs : sequence of Measured
         The same batches of each system.
+    more : sequence of numpy.ndarray, shape (batch, column)
+        Further quantities of mean zero.
     """
     most = len(runs[0].tails) // BATCHES_PER_CONTROL // len(runs)
     each = min((most - 1) // len(system.pools) for system in systems)
     if each < 1:
         return None
     pairs = zip(systems, runs, strict=True)
-    return Controls(np.concatenate([_columns(*pair, each) for pair in pairs], axis=1))
+    return Controls(np.concatenate([*(_columns(*pair, each) for pair in pairs), *more], axis=1))
 
 
 def _columns(system: System, batches: Measured, each: int) -> np.ndarray:
@@ -96,7 +102,8 @@ def _columns(system: System, batches: Measured, each: int) -> np.ndarray:
 def _quadratic(system: System, batches: Measured, tails: np.ndarray) -> np.ndarray:
     jobs = tails[:, :, 1:].sum(axis=2) @ system.fractions
     work = tails[:, :, 1] @ (system.speeds * system.fractions)
-    product = batches.samples.totals[:, 1] / batches.samples.taken[:, 0]
-    centred = product - jobs.mean() * (work - system.arrival_rate)
-    jumps = (system.arrival_rate + work) / sum(system.counts)
+    totals = batches.samples.totals / batches.samples.taken[:, :1]
+    accepted = system.arrival_rate * (1 - totals[:, 2])
+    centred = totals[:, 1] - jobs.mean() * (work - accepted)
+    jumps = (accepted + work) / sum(system.counts)
     return np.asarray(2 * centred - jumps)[:, None]

@@ -1,12 +1,46 @@
-"""Into which pieces a simulation is cut, and how often it is sampled."""
+"""How long a simulation is, into which pieces it is cut, and how often it is sampled."""
 
 import numpy as np
 
 from manyserver.model import System
 from manyserver.simulation.replica import STEPS_PER_PIECE
 
-__all__ = ["PIECES", "divisor", "pieces_and_samples", "steps_between_samples"]
+__all__ = [
+    "BATCH_LENGTH",
+    "BATCH_SAMPLES",
+    "FEWEST_BATCHES",
+    "FEWEST_CONTROLLED",
+    "MOST_BATCHES",
+    "PIECES",
+    "PILOT_BATCHES",
+    "ROUNDING",
+    "SAFETY",
+    "WARM_UP",
+    "WORTH",
+    "divisor",
+    "pieces_and_samples",
+    "steps_between_samples",
+]
 
+WARM_UP = 10
+"""Length of the warm-up, in relaxation times."""
+BATCH_LENGTH = 20
+"""Shortest batch that the half-widths can rely on, in autocorrelation times."""
+BATCH_SAMPLES = 100
+"""Fewest samples in a batch, so that its means are nearly normal also in a small system."""
+FEWEST_BATCHES = 32
+FEWEST_CONTROLLED = 48
+"""With control variates, of which there is at most one for four batches."""
+MOST_BATCHES = 128
+"""With more, the interval hardly shrinks; longer batches are safer."""
+PILOT_BATCHES = 24
+"""Length of the pilot, in shortest batches of all replications."""
+ROUNDING = 0.01
+"""Batches may be shorter by this fraction, as pieces are whole numbers of steps."""
+SAFETY = 1.3
+"""A run is longer than the pilot asks for by this factor, as its variance is estimated."""
+WORTH = 0.75
+"""A run that is shorter than the last one by more than this factor tells less than that."""
 PIECES = 120
 """Pieces of a replication; a number with many divisors."""
 SAMPLE_TIME = 0.25

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from manyserver.model import System
-from manyserver.simulation.controls import often_visited, sampled
+from manyserver.simulation.controls import VISITS, often_visited, sampled
 from manyserver.simulation.replica import Measured
 from manyserver.simulation.samples import MOMENT_LEVELS, Samples, first_levels
 from manyserver.statistics.estimates import (
@@ -16,7 +16,10 @@ from manyserver.statistics.estimates import (
     merge_batches,
 )
 
-__all__ = ["estimates", "jobs_per_server", "joined", "merged"]
+__all__ = ["NEVER_SEEN", "estimates", "joined", "merged", "queues", "sojourns"]
+
+NEVER_SEEN = 3.0
+"""Upper end of the 95 % interval of the mean of a count that is zero."""
 
 
 def joined(parts: Sequence[Measured]) -> Measured:
@@ -26,7 +29,9 @@ def joined(parts: Sequence[Measured]) -> Measured:
         Measured(
             first_levels(part.tails, levels),
             first_levels(part.joins, levels),
-            part.events,
+            first_levels(part.leaves, levels),
+            part.blocked,
+            part.tallies,
             part.samples.with_levels(levels),
         )
         for part in parts
@@ -35,7 +40,9 @@ def joined(parts: Sequence[Measured]) -> Measured:
     return Measured(
         np.concatenate([part.tails for part in cut]),
         np.concatenate([part.joins for part in cut]),
-        np.concatenate([part.events for part in cut]),
+        np.concatenate([part.leaves for part in cut]),
+        np.concatenate([part.blocked for part in cut]),
+        np.concatenate([part.tallies for part in cut]),
         Samples(*map(np.concatenate, samples)),
     )
 
@@ -50,14 +57,46 @@ def merged(pieces: Measured, size: int) -> Measured:
     return Measured(
         merge_batches(pieces.tails, size),
         size * merge_batches(pieces.joins, size),
-        size * merge_batches(pieces.events, size),
+        size * merge_batches(pieces.leaves, size),
+        size * merge_batches(pieces.blocked, size),
+        size * merge_batches(pieces.tallies, size),
         Samples(*(size * merge_batches(sums, size) for sums in pieces.samples)),
     )
 
 
-def jobs_per_server(system: System, batches: Measured, controls: Controls | None) -> np.ndarray:
-    """Return the mean number of jobs per server in each batch, adjusted, shape (batch,)."""
-    return np.asarray(_queues(system, batches, controls) @ system.fractions)
+def sojourns(
+    system: System, batches: Measured, controls: Controls | None, length: float
+) -> np.ndarray:
+    """Return terms that average to the mean sojourn time of accepted jobs, shape (batch,).
+
+    Little's law; where jobs are blocked, a ratio of means, linearised.
+    """
+    jobs = queues(system, batches, controls) @ system.fractions
+    if not _bounded(system):
+        return np.asarray(jobs / system.arrival_rate)
+    rate = system.arrival_rate * (1 - _blocked(system, batches, controls))
+    if controls is None:
+        rate = batches.accepted / (sum(system.counts) * length)
+    if not rate.any():
+        return np.full(len(rate), np.nan)
+    ratio = jobs.sum() / rate.sum()
+    return np.asarray(ratio + (jobs - ratio * rate) / rate.mean())
+
+
+def _bounded(system: System) -> bool:
+    return any(pool.buffer is not None for pool in system.pools)
+
+
+def _blocked(system: System, batches: Measured, controls: Controls | None) -> np.ndarray:
+    """Return the probability that an arrival is blocked, from samples, shape (batch,)."""
+    blocked = batches.samples.totals[:, 2] / batches.samples.taken[:, 0]
+    return _if_often(blocked, batches.blocked.sum(axis=1), controls)
+
+
+def _if_often(values: np.ndarray, occurred: np.ndarray, controls: Controls | None) -> np.ndarray:
+    """Adjust what occurred often enough, both of shape (batch,)."""
+    often = occurred.sum() >= VISITS * len(occurred)
+    return controls.adjusted(values) if controls and often else values
 
 
 def _tails(system: System, batches: Measured, controls: Controls | None) -> np.ndarray:
@@ -67,10 +106,10 @@ def _tails(system: System, batches: Measured, controls: Controls | None) -> np.n
     return np.where(often_visited(batches.joins), sampled(system, batches)[0], batches.tails)
 
 
-def _queues(system: System, batches: Measured, controls: Controls | None) -> np.ndarray:
+def queues(system: System, batches: Measured, controls: Controls | None) -> np.ndarray:
     """Return the number of jobs at a server of each pool, adjusted, shape (batch, pool)."""
-    queues = _tails(system, batches, controls)[:, :, 1:].sum(axis=2)
-    return controls.adjusted(queues) if controls else queues
+    jobs = _tails(system, batches, controls)[:, :, 1:].sum(axis=2)
+    return controls.adjusted(jobs) if controls else jobs
 
 
 def estimates(
@@ -91,20 +130,44 @@ def estimates(
     tails = _adjusted(_tails(system, batches, controls), often, controls)
     tail = batch_mean(tails, controls)
     tail.half_width[:, 0] = 0.0  # every server has at least no job
-    queues = _queues(system, batches, controls)
-    jobs = batch_mean(queues @ system.fractions, controls)
-    zero = np.zeros(())
+    in_pools = queues(system, batches, controls)
     joins, waits = _joins(system, batches, often, controls, length)
     outputs = {
         "queue_tail": _cut(tail),
-        "queue_mean": batch_mean(queues, controls),
-        "jobs_per_server": jobs,
-        "sojourn_mean": Estimate(*(part / system.arrival_rate for part in jobs)),
+        "queue_mean": batch_mean(in_pools, controls),
+        "jobs_per_server": batch_mean(in_pools @ system.fractions, controls),
+        "sojourn_mean": batch_mean(sojourns(system, batches, controls, length), controls),
         "waiting_probability": waits,
         "joining_rate": _cut(joins),
-        "blocking_probability": Estimate(zero, zero),
+        "blocking_probability": _blocking(system, batches, controls),
     }
-    return outputs | _moments(system, batches, often, controls)
+    return _resolved(batches, outputs) | _moments(system, batches, often, controls)
+
+
+def _resolved(batches: Measured, outputs: dict[str, Estimate]) -> dict[str, Estimate]:
+    """Widen intervals by what may happen and was never seen.
+
+    Of n arrivals, what none of them met happens to at most 3 / n of them, with 95 % confidence.
+    """
+    smallest = NEVER_SEEN / max(1, int(batches.accepted.sum() + batches.blocked.sum()))
+    widened = dict(outputs)
+    for name in ("jobs_per_server", "sojourn_mean"):
+        value, half_width = outputs[name]
+        widened[name] = Estimate(value, np.maximum(half_width, smallest * value))
+    for name in ("waiting_probability", "blocking_probability"):
+        value, half_width = outputs[name]
+        unseen = (value == 0) & np.isnan(half_width)
+        widened[name] = Estimate(value, np.where(unseen, smallest, half_width))
+    return widened
+
+
+def _blocking(system: System, batches: Measured, controls: Controls | None) -> Estimate:
+    if not _bounded(system):
+        return Estimate(np.zeros(()), np.zeros(()))
+    if controls is None:
+        blocked = batches.blocked.sum(axis=1)
+        return batch_ratio(blocked, batches.accepted + blocked)
+    return batch_mean(_blocked(system, batches, controls), controls)
 
 
 def _cut(estimate: Estimate) -> Estimate:
@@ -128,13 +191,14 @@ def _joins(
 
     With control variates from the joining law at the sampled states, else from the arrivals.
     """
+    waiting = batches.joins[:, :, 1:].sum(axis=(1, 2))
     if controls is None:
-        arrivals = batches.joins.sum(axis=(1, 2))
+        arrivals = batches.accepted + batches.blocked.sum(axis=1)
         held = _occupancy(batches.tails) * np.array(system.counts)[:, None] * length
-        waits = batch_ratio(arrivals - batches.joins[:, :, 0].sum(axis=1), arrivals)
+        waits = batch_ratio(waiting, arrivals)
         return batch_ratio(batches.joins, held), waits
     tails, choices = sampled(system, batches)
-    waits = batch_mean(controls.adjusted(choices[:, :, 1:].sum(axis=(1, 2))), controls)
+    waits = batch_mean(_if_often(choices[:, :, 1:].sum(axis=(1, 2)), waiting, controls), controls)
     # Arrivals that find level k are as many as the visits to level k + 1.
     leave_often = np.concatenate([often[:, 1:], np.zeros((len(often), 1), dtype=bool)], axis=1)
     rates = batch_ratio(

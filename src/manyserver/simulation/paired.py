@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manyserver.simulation.controls import make_controls
-from manyserver.simulation.outputs import jobs_per_server
+from manyserver.simulation.outputs import queues, sojourns
 from manyserver.simulation.replica import Measured
 from manyserver.simulation.run import Run
-from manyserver.statistics.estimates import batch_mean
+from manyserver.statistics.estimates import Controls, batch_mean
 from manyserver.variables import DIFFERENCE, HALF_WIDTH
 
 if TYPE_CHECKING:
@@ -80,26 +80,31 @@ def _difference(
 ) -> dict[str, float]:
     """Estimate what one run has more than the other."""
     pair = (one, other)
-    systems = [run.system for run, _ in pair]
     wanted = one[0].settings.control_variates and not same
+    systems = [run.system for run, _ in pair]
     controls = make_controls(systems, [batches for _, batches in pair]) if wanted else None
-    jobs, plain = (
-        [jobs_per_server(run.system, batches, kind) for run, batches in pair]
-        for kind in (controls, None)
-    )
-    alone = [jobs_per_server(run.system, batches, run.controls(batches)) for run, batches in pair]
-    rates = [system.arrival_rate for system in systems]
     values: dict[str, float] = {}
-    for name, scales in (("jobs_per_server", (1.0, 1.0)), ("sojourn_mean", rates)):
-        difference = jobs[0] / scales[0] - jobs[1] / scales[1]
-        value, half_width = batch_mean(difference, controls)
+    for name, terms in (("jobs_per_server", _jobs), ("sojourn_mean", _sojourns)):
+        mine, its = (terms(run, batches, controls) for run, batches in pair)
+        value, half_width = batch_mean(mine - its, controls)
         values[name + DIFFERENCE] = float(value)
         values[name + DIFFERENCE + HALF_WIDTH] = float(half_width) if not same else 0.0
-    variance = _variance(jobs[0] / rates[0] - jobs[1] / rates[1])
-    for name, parts in (("variance_ratio", alone), ("variance_ratio_plain", plain)):
-        apart = sum(_variance(part / rate) for part, rate in zip(parts, rates, strict=True))
+    variance = _variance(mine - its)
+    for name, alone in (("variance_ratio", True), ("variance_ratio_plain", False)):
+        apart = sum(
+            _variance(_sojourns(run, batches, run.controls(batches) if alone else None))
+            for run, batches in pair
+        )
         values[name] = apart / variance if variance > 0 else math.nan
     return values
+
+
+def _jobs(run: Run, batches: Measured, controls: Controls | None) -> np.ndarray:
+    return np.asarray(queues(run.system, batches, controls) @ run.system.fractions)
+
+
+def _sojourns(run: Run, batches: Measured, controls: Controls | None) -> np.ndarray:
+    return sojourns(run.system, batches, controls, run.batch_length)
 
 
 def _variance(batches: np.ndarray) -> float:

@@ -1,20 +1,32 @@
-"""One run of the chain: its state, and what it measured."""
+"""One run of the chain: what it measured, and what a kernel must provide.
 
-import itertools
+Warm-up, batches, control variates and outputs (:mod:`manyserver.simulation.run`) know the kernels
+only as subclasses of :class:`Replica`. To add one:
+
+1. Write the kernel. It plays steps of a chain that is uniformised, so that a step takes the time
+   ``1 / rate`` whatever happens, and books every arrival and departure in ``flows`` under the code
+   ``pool * levels + level`` of the server as it was before. An arrival at a full server is booked
+   as well, and changes nothing; it counts as blocked.
+2. Write a subclass of :class:`Replica` that keeps the state: `start`, `grow`, `play`,
+   `tail_counts`, and where the kernel counts more than arrivals and departures, `n_tallies`,
+   `own_controls` and `own_outputs`.
+3. Name it in :mod:`manyserver.simulation.kernels`.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from manyserver.model import System
-from manyserver.policies import Policy
-from manyserver.simulation.choices import make_choices
+from manyserver.policies import Policy, Sampling, full
+from manyserver.policies.messages import messages
 from manyserver.simulation.random import seeded_words
-from manyserver.simulation.sampled import BLOCK, advance
-from manyserver.simulation.samples import Samples, make_samples, make_scratch
-from manyserver.simulation.tables import code_type, make_block, make_looks, make_tables
+from manyserver.simulation.samples import Samples, make_samples
+from manyserver.statistics.estimates import Controls, Estimate, batch_ratio
 
-__all__ = ["Measured", "Replica", "step_rate"]
+__all__ = ["Measured", "Replica", "messages_per_customer", "spread", "step_rate"]
 
 FEWEST_LEVELS = 32
 STEPS_PER_PIECE = 2**31
@@ -34,14 +46,28 @@ class Measured(NamedTuple):
     tails: np.ndarray
     """Time average of the queue tails, shape (piece, pool, level)."""
     joins: np.ndarray
-    """Arrivals by the level that they found, shape (piece, pool, level)."""
-    events: np.ndarray
-    """Arrivals and departures, shape (piece,)."""
+    """Arrivals that were accepted, by the level that they found, shape (piece, pool, level)."""
+    leaves: np.ndarray
+    """Departures by the level that they found, shape (piece, pool, level)."""
+    blocked: np.ndarray
+    """Arrivals that found all servers looked at full, by the pool of one, shape (piece, pool)."""
+    tallies: np.ndarray
+    """Sums of the kernel's own, shape (piece, tally)."""
     samples: Samples
     """Sums over the samples."""
 
+    @property
+    def accepted(self) -> np.ndarray:
+        """Arrivals that were accepted, shape (piece,)."""
+        return np.asarray(self.joins.sum(axis=(1, 2)))
 
-class Replica:
+    @property
+    def events(self) -> np.ndarray:
+        """Arrivals and departures, shape (piece,)."""
+        return np.asarray(self.accepted + self.blocked.sum(axis=1) + self.leaves.sum(axis=(1, 2)))
+
+
+class Replica(ABC):
     """A system that is simulated.
 
     Parameters
@@ -54,9 +80,29 @@ class Replica:
     seed : sequence of int
         Of this replica's generator.
     levels : int, optional
-        Number of levels of the first tables, a power of two; they grow when needed, and the
-        codes of the servers become wider with them.
+        Number of levels of the first tables, a power of two; they grow when needed.
+
+    Attributes
+    ----------
+    rate : float
+        Steps per unit of time.
+    levels : int
+        Number of levels of the present tables.
+    rng : numpy.ndarray of uint64, shape (8,)
+        States of two generators: one for what a step is and the first server that it looks at,
+        one for all the rest.
+    limit_settles : bool
+        Whether the limit of many servers settles as slowly as the system does; if not, a pilot
+        finds out how long that takes.
+    tied : bool
+        Whether a sample of the state takes long, as servers of different draws may be tied.
+    n_tallies : int
+        Sums that the kernel keeps beyond those of every kernel.
     """
+
+    limit_settles: ClassVar[bool] = True
+    tied: bool = False
+    n_tallies: ClassVar[int] = 0
 
     def __init__(
         self,
@@ -67,46 +113,71 @@ class Replica:
         levels: int = FEWEST_LEVELS,
     ):
         self.system, self.policy = system, policy
-        self.looks = make_looks(system, policy)
-        self.block = make_block(self.looks)
+        self.rate = step_rate(system)
         shift = self.reseed(seed)
-        start = _spread(start_tails, system.counts, shift)
-        while levels < max(jobs.max() for jobs in start) + 2:
+        jobs = spread(start_tails, system.counts, shift)
+        while levels < max(here.max() for here in jobs) + 2:
             levels *= 2
-        self._use_levels(levels, start)
+        self.levels = levels
+        self.start(jobs)
 
     def reseed(self, seed: Sequence[int]) -> float:
         """Start the generators again, and return one more number, uniform on [0, 1)."""
         *state, more = seeded_words(seed, 9)
         self.rng = np.array(state, dtype=np.uint64)
-        self.next_step = BLOCK
         return float(more) / 2.0**64
 
-    def _use_levels(self, levels: int, jobs: Sequence[np.ndarray]) -> None:
-        """Make tables and codes for a number of levels, from the jobs at each pool's servers."""
-        n_codes = levels * len(jobs)
-        self.levels = levels
-        self.tables = make_tables(self.system, self.policy, levels)
-        self.choices = make_choices(self.system, self.policy, levels)
-        self.scratch = make_scratch(self.choices, levels)
-        self.codes = np.full(
-            sum(self.system.counts) + len(self.looks.fresh), n_codes - 1, code_type(n_codes)
-        )
-        first = 0
-        for pool, here in enumerate(jobs):
-            self.codes[first : first + len(here)] = here + pool * levels
-            first += len(here)
+    @abstractmethod
+    def start(self, jobs: Sequence[np.ndarray]) -> None:
+        """Make tables and the state for ``levels`` levels, from the jobs at each pool's servers."""
 
-    @property
-    def jobs(self) -> list[np.ndarray]:
-        """Jobs at every server, one array for each pool."""
-        bounds = itertools.pairwise(itertools.accumulate(self.system.counts, initial=0))
-        return [self.codes[i:j].astype(np.int64) % self.levels for i, j in bounds]
+    @abstractmethod
+    def grow(self) -> None:
+        """Make tables and the state longer; `levels` has just been doubled."""
 
+    @abstractmethod
+    def play(
+        self,
+        flows: np.ndarray,
+        before: np.ndarray,
+        progress: np.ndarray,
+        samples: Samples,
+        tallies: np.ndarray,
+    ) -> bool:
+        """Simulate until all pieces are done, or a server reaches the last level.
+
+        Parameters
+        ----------
+        flows : numpy.ndarray of uint64, shape (piece, 4 * code)
+            Added to: at ``4 * code + 2 * arrival`` the number of departures (0) and arrivals (1)
+            by the server's code before, and after it the sum of the steps that follow each.
+        before : numpy.ndarray of int64, shape (pool, level)
+            Servers with at least so many jobs when the piece began, changed in place.
+        progress : numpy.ndarray of uint64, shape (5,)
+            Changed in place: piece, steps that remain in it, steps until the next sample, the
+            number of steps in a piece, and from one sample to the next.
+        samples : Samples
+            Added to.
+        tallies : numpy.ndarray, shape (piece, tally)
+            Added to.
+
+        Returns
+        -------
+        bool
+            Whether all pieces are done.
+        """
+
+    @abstractmethod
     def tail_counts(self) -> np.ndarray:
         """Count the servers that hold at least ``level`` jobs, shape (pool, level)."""
-        counts = [np.bincount(here, minlength=self.levels) for here in self.jobs]
-        return np.cumsum(np.array(counts)[:, ::-1], axis=1)[:, ::-1]
+
+    def own_controls(self, batches: Measured) -> np.ndarray:
+        """Return what this kernel alone knows to be zero on average, shape (batch, column)."""
+        return np.zeros((len(batches.tails), 0))
+
+    def own_outputs(self, batches: Measured, controls: Controls | None) -> dict[str, Estimate]:
+        """Estimate what this kernel alone can tell, from the batches of all replicas."""
+        return {}
 
     def warm_up(self, steps: int) -> None:
         """Simulate without measuring."""
@@ -133,52 +204,49 @@ class Replica:
             raise ValueError(f"steps = {steps}: must be at most {STEPS_PER_PIECE}")
         at_start = self.tail_counts()
         before = at_start.copy()
-        flows = np.zeros((pieces, 4 * self.codes_used), dtype=np.uint64)
-        samples = make_samples(pieces, len(self.system.pools), self.levels, moments)
+        n_pools = len(self.system.pools)
+        flows = np.zeros((pieces, 4 * n_pools * self.levels), dtype=np.uint64)
+        samples = make_samples(pieces, n_pools, self.levels, moments)
+        tallies = np.zeros((pieces, self.n_tallies))
         wait = period or NEVER
-        progress = np.array([0, steps, self.next_step, steps, wait, wait], dtype=np.uint64)
-        while not advance(
-            self.codes, flows, before, self.looks, self.tables, self.rng, self.block, progress,
-            self.choices, self.scratch, samples,
-        ):  # fmt: skip
+        progress = np.array([0, steps, wait, steps, wait], dtype=np.uint64)
+        while not self.play(flows, before, progress, samples, tallies):
             more = ((0, 0), (0, self.levels))
             at_start, before = np.pad(at_start, more), np.pad(before, more)
-            flows, samples = self._grow(flows, samples)
-        self.next_step = int(progress[2])
-        return self._measured(at_start, flows, steps, samples)
-
-    @property
-    def codes_used(self) -> int:
-        """Number of codes."""
-        return self.levels * len(self.system.pools)
-
-    def _grow(self, flows: np.ndarray, samples: Samples) -> tuple[np.ndarray, Samples]:
-        """Double the number of levels, also in what was measured."""
-        shape = (len(flows), len(self.system.pools), self.levels, 4)
-        more = ((0, 0), (0, 0), (0, self.levels), (0, 0))
-        flows = np.pad(flows.reshape(shape), more).reshape(len(flows), -1)
-        samples = samples.with_levels(2 * self.levels)
-        self._use_levels(2 * self.levels, self.jobs)
-        return flows, samples
+            shape = (pieces, n_pools, self.levels, 4)
+            wider = ((0, 0), (0, 0), (0, self.levels), (0, 0))
+            flows = np.pad(flows.reshape(shape), wider).reshape(pieces, -1)
+            self.levels *= 2
+            samples = samples.with_levels(self.levels)
+            self.grow()
+        return self._measured(at_start, flows, steps, samples, tallies)
 
     def _measured(
-        self, before: np.ndarray, flows: np.ndarray, steps: int, samples: Samples
+        self,
+        before: np.ndarray,
+        flows: np.ndarray,
+        steps: int,
+        samples: Samples,
+        tallies: np.ndarray,
     ) -> Measured:
         shape = (len(flows), len(self.system.pools), self.levels, 2, 2)
         counted = flows.reshape(shape).astype(np.int64)
-        departures, arrivals = counted[:, :, 1:, 0], counted[:, :, :-1, 1]
-        change = arrivals - departures
+        departures, arrivals = counted[:, :, :, 0], counted[:, :, :, 1]
+        departures[:, :, 0] = 0  # tries at idle servers
+        stopped = full(self.system, self.levels)
+        blocked = (arrivals[..., 0] * stopped).sum(axis=2)
+        arrivals[:, stopped] = 0
+        change = arrivals[:, :, :-1] - departures[:, :, 1:]
         # Tails change by one at an arrival or departure, for all the steps that follow it.
         net = change[..., 0].cumsum(axis=0)
         at_start = before[:, 1:] + np.concatenate([np.zeros_like(net[:1]), net[:-1]])
         servers = np.array(self.system.counts)[:, None]
         tails = np.ones(shape[:3])
         tails[:, :, 1:] = (at_start + change[..., 1] / steps) / servers
-        events = arrivals[..., 0].sum(axis=(1, 2)) + departures[..., 0].sum(axis=(1, 2))
-        return Measured(tails, counted[..., 1, 0], events, samples)
+        return Measured(tails, arrivals[..., 0], departures[..., 0], blocked, tallies, samples)
 
 
-def _spread(tails: np.ndarray, counts: Sequence[int], shift: float) -> list[np.ndarray]:
+def spread(tails: np.ndarray, counts: Sequence[int], shift: float) -> list[np.ndarray]:
     """Give every server a level, so that each pool's tails are `tails` up to one server.
 
     A uniform `shift` in [0, 1) makes the mean of the rounded tails right.
@@ -188,3 +256,13 @@ def _spread(tails: np.ndarray, counts: Sequence[int], shift: float) -> list[np.n
         np.searchsorted(-tail[1:], -(np.arange(n) + shift) / n)
         for tail, n in zip(tails, counts, strict=True)
     ]
+
+
+def messages_per_customer(system: System, sampling: Sampling, batches: Measured) -> Estimate:
+    """Estimate the messages per accepted job from what happened."""
+    bounded = any(pool.buffer is not None for pool in system.pools)
+    if not sampling.depends_on_all and not (bounded and sampling.queries):
+        return Estimate(np.array(sampling.queries), np.zeros(()))
+    arrivals = batches.accepted + batches.blocked.sum(axis=1)
+    sent = messages(system, sampling, arrivals, batches.joins, batches.leaves)
+    return batch_ratio(sent, batches.accepted)

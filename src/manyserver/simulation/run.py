@@ -20,14 +20,26 @@ import numpy as np
 from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.simulation.controls import make_controls
+from manyserver.simulation.kernels import make_replica
 from manyserver.simulation.lengths import (
+    BATCH_LENGTH,
+    BATCH_SAMPLES,
+    FEWEST_BATCHES,
+    FEWEST_CONTROLLED,
+    MOST_BATCHES,
     PIECES,
+    PILOT_BATCHES,
+    ROUNDING,
+    SAFETY,
+    WARM_UP,
+    WORTH,
     divisor,
     pieces_and_samples,
     steps_between_samples,
 )
-from manyserver.simulation.outputs import estimates, jobs_per_server, joined, merged
-from manyserver.simulation.replica import Measured, Replica, step_rate
+from manyserver.simulation.outputs import estimates, joined, merged, sojourns
+from manyserver.simulation.replica import Measured, Replica
+from manyserver.simulation.saturation import certainly_stable, refuse_unstable
 from manyserver.simulation.settings import Settings, checked_start
 from manyserver.statistics.estimates import Controls, Estimate, autocorrelation_time, batch_mean
 from manyserver.variables import HALF_WIDTH, labelled
@@ -36,26 +48,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["Run"]
-
-WARM_UP = 10
-"""Length of the warm-up, in relaxation times."""
-BATCH_LENGTH = 20
-"""Shortest batch that the half-widths can rely on, in autocorrelation times."""
-BATCH_SAMPLES = 100
-"""Fewest samples in a batch, so that its means are nearly normal also in a small system."""
-FEWEST_BATCHES = 32
-FEWEST_CONTROLLED = 48
-"""With control variates, of which there is at most one for four batches."""
-MOST_BATCHES = 128
-"""With more, the interval hardly shrinks; longer batches are safer."""
-PILOT_BATCHES = 24
-"""Length of the pilot, in shortest batches of all replications."""
-ROUNDING = 0.01
-"""Batches may be shorter by this fraction, as pieces are whole numbers of steps."""
-SAFETY = 1.3
-"""A run is longer than the pilot asks for by this factor, as its variance is estimated."""
-WORTH = 0.75
-"""A run that is shorter than the last one by more than this factor tells less than that."""
 
 
 class Run:
@@ -82,14 +74,14 @@ class Run:
         settings: Settings,
     ):
         policy.check(system)
+        self.margin = refuse_unstable(system, policy)
         start = checked_start(system, start_tails)
         self.replicas = [
-            Replica(system, policy, start, (*settings.seed, number, 0))
+            make_replica(system, policy, start, (*settings.seed, number, 0))
             for number in range(settings.replications)
         ]
         self.system, self.settings = system, settings
-        self.rate = step_rate(system)
-        tied = self.replicas[0].looks.shuffled
+        self.rate, tied = self.replicas[0].rate, self.replicas[0].tied
         self.sample_steps = steps_between_samples(system, start, self.rate, tied)
         self.relaxation_time = relaxation_time
         self.autocorrelation_time = math.inf
@@ -105,7 +97,10 @@ class Run:
     def simulate(self, progress: Callable[[str], None]) -> None:
         """Warm up and measure, until the precision is met or the time is over."""
         if self.settings.horizon is not None:
-            self._warm_up(WARM_UP * self.relaxation_time)
+            if self.replicas[0].limit_settles:
+                self._warm_up(WARM_UP * self.relaxation_time)
+            else:
+                self.pilot()
             self._measure_horizon(self.settings.horizon)
             return
         began = time.perf_counter()
@@ -149,7 +144,7 @@ class Run:
     @property
     def needed(self) -> float:
         """Time of each replication that gives the precision and enough batches."""
-        value, half_width = self.jobs()
+        value, half_width = self.sojourn()
         ratio = float(half_width / value) / (self.settings.precision or math.inf)
         length = self.pieces * self.steps / self.rate
         precise = SAFETY * length * ratio**2
@@ -162,7 +157,8 @@ class Run:
 
     def _measure_horizon(self, horizon: float) -> None:
         # Pieces of the first round are short enough to see the autocorrelation.
-        ratio = horizon / (PIECES * self.relaxation_time)
+        slowest = self._slowest if math.isfinite(self._slowest) else self.relaxation_time
+        ratio = horizon / (PIECES * slowest)
         doublings = max(0, math.ceil(math.log2(ratio)))
         self._measure(*self.pieces_for(horizon / 2**doublings))
         for _ in range(doublings):
@@ -218,16 +214,20 @@ class Run:
     @property
     def precise(self) -> bool:
         """Whether the half-width can be relied on and is small enough."""
-        value, half_width = self.jobs()
+        value, half_width = self.sojourn()
         limit = self.settings.precision or math.inf
         return bool(half_width <= limit * value) and self.reliable
 
     @property
     def reliable(self) -> bool:
-        """Whether there are enough batches, and all of them are long enough."""
+        """Whether there are enough batches, all are long enough, and the system is stable."""
         batch = self.pieces * self.steps / self.rate / self.batches_each
         enough = self.batches_each * len(self.replicas) >= self._fewest
-        return enough and batch >= self._batch(self._slowest) * (1 - ROUNDING)
+        return (
+            enough
+            and certainly_stable(self.margin)
+            and batch >= self._batch(self._slowest) * (1 - ROUNDING)
+        )
 
     @property
     def _slowest(self) -> float:
@@ -261,23 +261,32 @@ class Run:
 
     def controls(self, batches: Measured) -> Controls | None:
         """Choose the control variates, if there are to be any."""
-        wanted = self.settings.control_variates
-        return make_controls([self.system], [batches]) if wanted else None
+        if not self.settings.control_variates:
+            return None
+        return make_controls([self.system], [batches], [self.replicas[0].own_controls(batches)])
 
-    def jobs(self) -> Estimate:
-        """Estimate the mean number of jobs per server."""
+    @property
+    def batch_length(self) -> float:
+        """Time of a batch."""
+        return self.pieces * self.steps / self.rate / self.batches_each
+
+    def sojourn(self) -> Estimate:
+        """Estimate the mean sojourn time."""
         batches = self.batches()
         controls = self.controls(batches)
-        return batch_mean(jobs_per_server(self.system, batches, controls), controls)
+        return batch_mean(sojourns(self.system, batches, controls, self.batch_length), controls)
 
     def result(self, more: Mapping[str, object] | None = None) -> xr.Dataset:
         """Estimate every output from the batches, and add `more` variables."""
         batches = self.batches()
         controls = self.controls(batches)
         length = self.pieces * self.steps / self.rate
+        outputs = estimates(self.system, batches, controls, self.batch_length)
+        outputs |= self.replicas[0].own_outputs(batches, controls)
+        if self.margin is not None:
+            outputs["stability_margin"] = self.margin
         values: dict[str, object] = {}
-        batch = length / self.batches_each
-        for name, estimate in estimates(self.system, batches, controls, batch).items():
+        for name, estimate in outputs.items():
             values[name], values[name + HALF_WIDTH] = estimate
         values["simulated_time"] = len(self.replicas) * length
         values["n_events"] = int(batches.events.sum())

@@ -17,8 +17,9 @@ so are the arithmetic masks below, where a comparison would be compiled into suc
 
 *Measuring.* For each code, arrivals that found it and departures that left it are counted, and
 for each of them the number of steps that follow in the piece is summed. The time integrals of
-the queue tails follow from these (:mod:`manyserver.simulation.replica`). From time to time the
-state is sampled (:mod:`manyserver.simulation.samples`).
+the queue tails follow from these (:mod:`manyserver.simulation.replica`). An arrival at a full
+server is counted, and changes nothing. From time to time the state is sampled
+(:mod:`manyserver.simulation.samples`).
 
 *Random numbers.* What a step is and the first server it looks at come from one generator, and
 all further servers from another one. So policies that are simulated with the same seed see the
@@ -28,7 +29,7 @@ same arrivals and departures, however many servers they look at.
 import numpy as np
 
 from manyserver.simulation.random import kernel, next_word, wide_product
-from manyserver.simulation.samples import sample
+from manyserver.simulation.samples import end_piece, sample
 
 __all__ = ["BLOCK", "advance"]
 
@@ -124,16 +125,6 @@ def _play(codes, flows, tables, block, n_looks, step, stop, remaining):  # type:
     return step, remaining, False
 
 
-@kernel()
-def _end_piece(row, before):  # type: ignore[no-untyped-def]
-    """Add what happened in a piece to the servers with at least so many jobs."""
-    levels = before.shape[1]
-    for pool in range(before.shape[0]):
-        for level in range(1, levels):
-            code = 4 * (pool * levels + level)
-            before[pool, level] += np.int64(row[code - 2]) - np.int64(row[code])
-
-
 @kernel(cache=True)
 def advance(codes, flows, before, looks, tables, rng, block, progress, choices, scratch, samples):  # type: ignore[no-untyped-def]
     """Simulate pieces of equal length, until all are done or a server reaches the last level.
@@ -156,9 +147,9 @@ def advance(codes, flows, before, looks, tables, rng, block, progress, choices, 
     block : Block
         Steps that are drawn, changed in place.
     progress : array of uint64, shape (6,)
-        Changed in place: piece, steps that remain in it, next step of the block, the number
-        of steps in a piece, steps until the next sample, and the number of steps from one sample
-        to the next. Calling again goes on from there.
+        Changed in place: piece, steps that remain in it, steps until the next sample, the number
+        of steps in a piece, and from one sample to the next; then the next step of the block.
+        Calling again goes on from there.
     choices, scratch, samples : Choices, Scratch, Samples
         How to sample, and the sums over samples, added to.
 
@@ -167,7 +158,7 @@ def advance(codes, flows, before, looks, tables, rng, block, progress, choices, 
     bool
         Whether all pieces are done.
     """
-    piece, remaining, step, wait = progress[0], progress[1], progress[2], progress[4]
+    piece, remaining, wait, step = progress[0], progress[1], progress[2], progress[5]
     n_looks = np.uint64(looks.fresh.size)
     full = False
     while piece < np.uint64(len(flows)) and not full:
@@ -182,10 +173,10 @@ def advance(codes, flows, before, looks, tables, rng, block, progress, choices, 
             wait -= step
             if wait == _0:
                 sample(row, before, np.int64(piece), choices, scratch, samples)
-                wait = progress[5]
+                wait = progress[4]
         if remaining == _0:
-            _end_piece(row, before)
+            end_piece(row, before, choices)
             piece += _1
             remaining = progress[3]
-    progress[0], progress[1], progress[2], progress[4] = piece, remaining, step, wait
+    progress[0], progress[1], progress[2], progress[5] = piece, remaining, wait, step
     return not full

@@ -17,9 +17,12 @@ __all__ = [
     "Samples",
     "Scratch",
     "add_choices",
+    "add_totals",
+    "end_piece",
     "first_levels",
     "make_samples",
     "make_scratch",
+    "read_tails",
     "sample",
 ]
 
@@ -41,8 +44,8 @@ class Samples(NamedTuple):
     choices: np.ndarray
     """Probability that an arrival joins the class, shape (piece, pool, level)."""
     totals: np.ndarray
-    """Jobs per server, squared (0) and times the imbalance of all arrivals and departures (1),
-    shape (piece, 2)."""
+    """Jobs per server, squared (0) and times the imbalance of all departures and accepted
+    arrivals (1), and the probability that an arrival is blocked (2), shape (piece, 3)."""
     products: np.ndarray
     """Products of the numbers of servers in two classes, shape (piece, pool, level, pool, level)
     with the first `MOMENT_LEVELS` levels; or no levels."""
@@ -79,14 +82,14 @@ def make_samples(pieces: int, n_pools: int, levels: int, moments: bool) -> Sampl
     """Make sums that are zero."""
     by_class = (pieces, n_pools, levels)
     square = (pieces, *(n_pools, MOMENT_LEVELS if moments else 0) * 2)
-    shapes = ((pieces, 2), by_class, by_class, by_class, (pieces, 2), square)
+    shapes = ((pieces, 2), by_class, by_class, by_class, (pieces, 3), square)
     return Samples._make(np.zeros(shape) for shape in shapes)
 
 
 def make_scratch(choices: Choices, levels: int) -> Scratch:
     """Make room to work."""
     n_pools, n_draws = len(choices.speed), len(choices.size)
-    most = int(np.diff(choices.first_look).max())
+    most = int(np.diff(choices.first_look, append=choices.first_look[-1:]).max())
     return Scratch(
         np.zeros((n_pools, levels + 1)),
         np.zeros(n_pools, dtype=np.int64),
@@ -104,13 +107,24 @@ def first_levels(values: np.ndarray, levels: int) -> np.ndarray:
     return np.pad(values, ((0, 0), (0, 0), (0, missing)))[:, :, :levels]
 
 
-@kernel(inline="always")
-def _read_tails(row, before, piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
-    """Add up the tails, and return jobs and speeds of the busy servers, both per server."""
+@kernel()
+def end_piece(row, before, choices):  # type: ignore[no-untyped-def]
+    """Add what happened in a piece to the servers with at least so many jobs."""
     levels = before.shape[1]
+    for pool in range(before.shape[0]):
+        for level in range(1, min(levels, choices.room[pool] + 1)):
+            code = 4 * (pool * levels + level)
+            before[pool, level] += np.int64(row[code - 2]) - np.int64(row[code])
+
+
+@kernel(inline="always")
+def read_tails(row, before, piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
+    """Add up the tails, and return jobs and speeds of the busy servers, both per server."""
+    n_levels = before.shape[1]
     jobs = 0
     work = 0.0
     for pool in range(before.shape[0]):
+        levels = min(n_levels, choices.room[pool] + 1)
         tail = before[pool, 0]
         level = 0
         while tail > 0:
@@ -121,7 +135,7 @@ def _read_tails(row, before, piece, choices, scratch, samples):  # type: ignore[
             level += 1
             if level == levels:
                 break
-            code = 4 * (pool * levels + level)
+            code = 4 * (pool * n_levels + level)
             tail = before[pool, level] + np.int64(row[code - 2]) - np.int64(row[code])
             jobs += tail
         for empty in range(level, scratch.top[pool]):
@@ -179,9 +193,26 @@ def _share_between_draws(choices, group, first, end, scratch):  # type: ignore[n
 
 @kernel(inline="always")
 def add_choices(choices, scratch, sums, piece):  # type: ignore[no-untyped-def]
-    """Add the joining law at the tails in `scratch` to `sums`, shape (piece, pool, level)."""
+    """Add the joining law at the tails in `scratch` to `sums`, shape (piece, pool, level).
+
+    Returns the probability that an arrival is blocked.
+    """
     tail, top, left, factor = scratch.tail, scratch.top, scratch.left, scratch.factor
     run_of, inverse = choices.run, choices.inverse
+    for group in range(choices.announced):
+        first_run, end_run = choices.first_run[group], choices.first_run[group + 1]
+        total = 0.0
+        for run in range(first_run, end_run):
+            pool = run_of[run, 0]
+            total += tail[pool, run_of[run, 2]] - tail[pool, run_of[run, 3]]
+        if total > 0.0:
+            for run in range(first_run, end_run):
+                pool = run_of[run, 0]
+                for level in range(run_of[run, 2], min(run_of[run, 3], top[pool])):
+                    here = tail[pool, level] - tail[pool, level + 1]
+                    sums[piece, pool, level] += here / total
+            return 0.0
+    blocked = 1.0 if choices.probability.size == 0 else 0.0
     for branch in range(choices.probability.size):
         first_draw, end_draw = choices.first_draw[branch], choices.first_draw[branch + 1]
         for draw in range(first_draw, end_draw):
@@ -221,6 +252,8 @@ def add_choices(choices, scratch, sums, piece):  # type: ignore[no-untyped-def]
             before = after
             if after == 0.0:
                 break
+        blocked += before
+    return blocked
 
 
 @kernel(inline="always")
@@ -249,10 +282,17 @@ def sample(row, before, piece, choices, scratch, samples):  # type: ignore[no-un
     scratch : Scratch
     samples : Samples
     """
-    jobs, work = _read_tails(row, before, piece, choices, scratch, samples)
+    jobs, work = read_tails(row, before, piece, choices, scratch, samples)
+    blocked = add_choices(choices, scratch, samples.choices, piece)
+    add_totals(jobs, work, blocked, piece, choices, scratch, samples)
+
+
+@kernel(inline="always")
+def add_totals(jobs, work, blocked, piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
+    """Add what all kernels sample alike: squares and products of the numbers of servers."""
     samples.totals[piece, 0] += jobs * jobs
-    samples.totals[piece, 1] += jobs * (work - choices.arrival_rate)
-    add_choices(choices, scratch, samples.choices, piece)
+    samples.totals[piece, 1] += jobs * (work - choices.arrival_rate * (1.0 - blocked))
+    samples.totals[piece, 2] += blocked
     if samples.products.shape[2] > 0 and samples.taken[piece, 0] % MOMENT_PERIOD == 0:
         _add_products(scratch, samples.products[piece])
         samples.taken[piece, 1] += 1

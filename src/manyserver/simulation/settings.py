@@ -51,9 +51,6 @@ def checked_settings(
     """
     if system.n_servers is None:
         raise ValueError("n_servers = None: must be an integer for a simulation, not the limit")
-    for pool in system.pools:
-        if pool.buffer is not None:
-            raise ValueError(f"buffer = {pool.buffer}: must be None, as yet, for a simulation")
     words = tuple(seed) if isinstance(seed, Sequence) else (seed,)
     if not words or not all(_integer(word, 0) for word in words):
         raise ValueError(f"seed = {seed!r}: must be an integer >= 0, or a sequence of them")
@@ -114,4 +111,10 @@ def checked_start(system: System, tails: object) -> np.ndarray:
         )
     if not ((start[:, 0] == 1).all() and (np.diff(start) <= 0).all() and (start >= 0).all()):
         raise ValueError("start: must fall from 1 at level 0, and not below 0")
+    for number, (pool, tail) in enumerate(zip(system.pools, start, strict=True)):
+        if pool.buffer is not None and tail[pool.buffer + 1 :].any():
+            raise ValueError(
+                f"start: has more than {pool.buffer} jobs at servers of pool {number}; must be 0 "
+                "above its buffer"
+            )
     return start

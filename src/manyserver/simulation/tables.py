@@ -8,10 +8,19 @@ from typing import NamedTuple
 import numpy as np
 
 from manyserver.model import System
-from manyserver.policies import Draw, Policy, Sampling
+from manyserver.policies import Draw, Policy, Sampling, full
 from manyserver.simulation.sampled import BLOCK
 
-__all__ = ["Block", "Looks", "Tables", "code_type", "make_block", "make_looks", "make_tables"]
+__all__ = [
+    "Block",
+    "Looks",
+    "Tables",
+    "alias_method",
+    "code_type",
+    "make_block",
+    "make_looks",
+    "make_tables",
+]
 
 SPARE_BITS = 24
 """A word gives another bounded number only while it has this many bits more than needed."""
@@ -93,6 +102,7 @@ def make_tables(system: System, policy: Policy, levels: int) -> Tables:
     ranks[-1] = NOBODY
     change = np.ones((ranks.size, 2), dtype=np.int64)
     change[:, 0] = np.where(np.arange(ranks.size) % levels > 0, -1, 0)
+    change[full(system, levels).ravel(), 1] = 0
     return Tables(ranks, change.ravel().view(np.uint64), np.uint64(levels - 1))
 
 
@@ -122,7 +132,7 @@ def make_looks(system: System, policy: Policy) -> Looks:
         system.n_servers * system.arrival_rate * branch.probability  # type: ignore[operator]
         for branch in sampling.branches
     ] + list(np.array(system.counts) * system.speeds)
-    threshold, alias = _alias_method(rates)
+    threshold, alias = alias_method(rates)
     return Looks(
         threshold,
         alias,
@@ -154,7 +164,7 @@ def _branch_looks(
     return looks
 
 
-def _alias_method(rates: list[float]) -> tuple[np.ndarray, np.ndarray]:
+def alias_method(rates: list[float]) -> tuple[np.ndarray, np.ndarray]:
     """Return thresholds and aliases that give every event its share of the rates."""
     n = len(rates)
     share = np.array(rates) / sum(rates) * n
@@ -187,8 +197,11 @@ def _ties_between_draws(sampling: Sampling, system: System, policy: Policy) -> b
     if all(len(branch.draws) == 1 for branch in sampling.branches):
         return False
     ranks = policy.rank_table(system, TIE_LEVELS)
+    room = ~full(system, TIE_LEVELS)
+    own = [set(row[here]) for row, here in zip(ranks, room, strict=True)]
     return any(
-        not set(ranks[list(one.pools)].flat).isdisjoint(ranks[list(other.pools)].flat)
+        not own[i].isdisjoint(own[j])
         for branch in sampling.branches
         for one, other in itertools.combinations(branch.draws, 2)
+        for i, j in itertools.product(one.pools, other.pools)
     )

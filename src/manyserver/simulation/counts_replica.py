@@ -1,0 +1,140 @@
+"""A system that is simulated by its occupancy counts, with the tables for its kernel."""
+
+import itertools
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from manyserver.model import System
+from manyserver.policies import Policy, full
+from manyserver.simulation.choices import make_choices
+from manyserver.simulation.counts import advance
+from manyserver.simulation.replica import Measured, Replica, messages_per_customer
+from manyserver.simulation.samples import Samples, make_scratch
+from manyserver.simulation.tables import alias_method
+from manyserver.statistics.estimates import Controls, Estimate
+
+__all__ = ["CountsReplica", "CountsTables", "make_counts_tables"]
+
+
+class CountsTables(NamedTuple):
+    """A system and a policy as plain arrays.
+
+    An *event* is a branch of the sampling, or an arrival where there are no branches, or a
+    departure from one pool.
+    """
+
+    threshold: np.ndarray
+    """Walker's alias method for the event, shape (event,), probabilities times 2**64."""
+    alias: np.ndarray
+    """Event below and from the threshold, shape (2 * event,)."""
+    rank: np.ndarray
+    """Order of preference, shape (pool, level)."""
+    room: np.ndarray
+    """Most jobs of a server, shape (pool,)."""
+    group: np.ndarray
+    """Group of a class, shape (pool, level); the number of groups for what is not announced."""
+    first_class: np.ndarray
+    """First class of each group, shape (group,)."""
+    pool: np.ndarray
+    """Pool of a class, group after group."""
+    level: np.ndarray
+    """Level of a class."""
+    first_draw: np.ndarray
+    """First draw of each branch, shape (branch + 1,)."""
+    first_pool: np.ndarray
+    """First pool of a draw, shape (draw,)."""
+    size: np.ndarray
+    """Servers that a draw is made from, shape (draw,)."""
+    looks: np.ndarray
+    """Servers that a draw looks at, shape (draw,)."""
+    distinct: int
+    """1 if the servers of a draw are distinct, 0 if they are drawn with replacement."""
+
+
+@lru_cache(maxsize=16)
+def make_counts_tables(system: System, policy: Policy, levels: int) -> CountsTables:
+    """Tabulate a policy for a number of levels."""
+    sampling = policy.sampling(system)
+    announced = sampling.announced_levels(system, levels)
+    ranks = policy.rank_table(system, levels)
+    known = sorted(set(ranks[announced]))
+    classes = [np.argwhere(announced & (ranks == rank)) for rank in known]
+    group = np.full(ranks.shape, len(known))
+    group[announced] = np.searchsorted(known, ranks[announced])
+    listed = np.concatenate(classes)
+    branches = sampling.branches
+    draws = [draw for branch in branches for draw in branch.draws]
+    arrivals = system.arrival_rate * np.array([branch.probability for branch in branches] or [1.0])
+    threshold, alias = alias_method(
+        [*(sum(system.counts) * arrivals), *(np.array(system.counts) * system.speeds)]
+    )
+    return CountsTables(
+        threshold,
+        alias,
+        ranks,
+        (~full(system, levels)).sum(axis=1),
+        group,
+        np.cumsum([0, *(len(some) for some in classes[:-1])]),
+        np.ascontiguousarray(listed[:, 0]),
+        np.ascontiguousarray(listed[:, 1]),
+        np.array([0, *itertools.accumulate(len(branch.draws) for branch in branches)])
+        if branches
+        else np.array([0, 0]),
+        np.array([draw.pools[0] for draw in draws], dtype=np.int64),
+        np.array([sum(system.counts[i] for i in draw.pools) for draw in draws], dtype=np.int64),
+        np.array([draw.count for draw in draws], dtype=np.int64),
+        int(not sampling.replacement),
+    )
+
+
+class CountsReplica(Replica):
+    """The state is the number of servers of each pool with at least k jobs."""
+
+    limit_settles = False
+
+    def start(self, jobs: Sequence[np.ndarray]) -> None:
+        """Count the servers by their jobs."""
+        counts = np.array([np.bincount(here, minlength=self.levels) for here in jobs])
+        tails = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
+        self._tabulate(np.pad(tails, ((0, 0), (0, 1))))
+
+    def grow(self) -> None:
+        """Add empty levels."""
+        self._tabulate(np.pad(self.tail, ((0, 0), (0, self.levels + 1 - self.tail.shape[1]))))
+
+    def _tabulate(self, tail: np.ndarray) -> None:
+        self.tail = np.ascontiguousarray(tail, dtype=np.int64)
+        self.tables = make_counts_tables(self.system, self.policy, self.levels)
+        self.choices = make_choices(self.system, self.policy, self.levels)
+        self.scratch = make_scratch(self.choices, self.levels)
+        self.tied = bool((self.choices.group_draw < 0).any())
+        self.drawn = np.zeros(int(self.tables.looks.max(initial=1)), dtype=np.int64)
+        self.held = np.zeros(len(self.tables.first_class) + 1, dtype=np.int64)
+        np.add.at(self.held, self.tables.group, -np.diff(self.tail, axis=1))
+
+    def tail_counts(self) -> np.ndarray:
+        """Count the servers that hold at least ``level`` jobs, shape (pool, level)."""
+        return self.tail[:, :-1].copy()
+
+    def play(
+        self,
+        flows: np.ndarray,
+        before: np.ndarray,
+        progress: np.ndarray,
+        samples: Samples,
+        tallies: np.ndarray,
+    ) -> bool:
+        """Run the kernel."""
+        done = advance(
+            self.tables, self.tail, self.held, self.drawn, flows, before, self.rng, progress,
+            self.choices, self.scratch, samples,
+        )  # fmt: skip
+        return bool(done)
+
+    def own_outputs(self, batches: Measured, controls: Controls | None) -> dict[str, Estimate]:
+        """Estimate the messages per customer."""
+        sampling = self.policy.sampling(self.system)
+        return {"messages_per_customer": messages_per_customer(self.system, sampling, batches)}
