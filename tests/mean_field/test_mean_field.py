@@ -9,7 +9,7 @@ from tests.registry import POOLS, policies
 
 import manyserver as ms
 from manyserver.mean_field.drift import Drift
-from manyserver.mean_field.fixed_point import solve
+from manyserver.mean_field.solver import pseudo_transient, solve
 from manyserver.policies import Policy
 
 PAIR = [ms.Pool("1/2", "1/5"), ms.Pool("1/2", "9/5")]
@@ -176,13 +176,11 @@ def random_instance(seed: int) -> tuple[ms.System, Policy]:
 @pytest.mark.parametrize("seed", range(12))
 def test_two_methods_find_the_same_fixed_point(seed: int) -> None:
     """Newton's method, and implicit Euler steps from the empty system, on random instances."""
-    from manyserver.mean_field.fixed_point import _pseudo_transient
-
     system, policy = random_instance(seed)
     result = ms.fixed_point(system, policy)
     tails = result.queue_tail.values
     drift = Drift(system, policy, 2 * int(np.flatnonzero((tails > 1e-17).any(axis=0))[-1]) + 2)
-    state = _pseudo_transient(drift, np.zeros(drift.state(tails).shape))
+    state = pseudo_transient(drift, np.zeros(drift.state(tails).shape))
     assert state is not None
     jobs = float(system.fractions @ drift.tails(state)[:, 1:].sum(axis=1))
     assert jobs == pytest.approx(float(result.jobs_per_server), rel=1e-12)
@@ -223,6 +221,3 @@ def test_bad_trajectories_are_refused(changes: dict[str, object], message: str) 
 def test_what_cannot_be_computed_is_refused() -> None:
     with pytest.raises(ms.UnstableSystem, match="policy sq sends pool 0"):
         ms.fixed_point(ms.System(0.5, PAIR), ms.policy("sq", d=2))
-    bounded = [ms.Pool("1/2", 1, buffer=3), ms.Pool("1/2", 1)]
-    with pytest.raises(ValueError, match=r"pools\[0\].buffer = 3: must be None here"):
-        ms.fixed_point(ms.System(0.5, bounded), ms.policy("sq", d=2))

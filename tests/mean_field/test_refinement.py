@@ -325,8 +325,6 @@ def test_looking_at_all_servers_is_refused() -> None:
 def test_what_has_no_fixed_point_is_refused() -> None:
     with pytest.raises(ms.UnstableSystem):
         refine(ms.System(0.45, PAIR), ms.policy("sq", d=2))
-    with pytest.raises(ValueError, match="buffer"):
-        refine(ms.System(0.5, [ms.Pool(1, 1, buffer=3)]), ms.policy("sq", d=2))
 
 
 def test_an_unstable_fixed_point_is_refused() -> None:

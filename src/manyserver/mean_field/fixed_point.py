@@ -1,48 +1,52 @@
 """The fixed point of the mean-field equations: the stationary state of the limit system.
 
-Newton's method from the tails of SQ(d) at the same load, and implicit Euler steps that grow as
-the residual falls (pseudo-transient continuation) where Newton's method fails. The number of
-levels is doubled until neither the tails at the top nor the mean number of jobs matter. Newton's
-method is exact to about 1e-16 of the largest tail; the small tails are then iterated in
+Newton's method is exact to about 1e-16 of the largest tail; the small tails are then iterated in
 logarithms from the balance of the flows across each level, so that they are relatively exact
 far below the smallest floating-point number.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from manyserver.mean_field.drift import Drift
+from manyserver.mean_field.announced import stationary
+from manyserver.mean_field.drift import Drift, most_levels
+from manyserver.mean_field.phase_type import with_sizes
+from manyserver.mean_field.pull import checked_split, routed_fixed_point
 from manyserver.mean_field.separable import SeparablePool, separable_pools
+from manyserver.mean_field.solver import MOST_LEVELS, TOP_TAIL, solve_levels
 from manyserver.model import System
 from manyserver.policies import Policy
+from manyserver.policies.pull import Pull
 from manyserver.policies.split import tail_exponent
+from manyserver.sizes import SizeLaw
+from manyserver.sizes.service import checked_service
 from manyserver.variables import labelled
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["fixed_point"]
+__all__ = ["fixed_point", "pull_fixed_point"]
 
-TOP_TAIL = 1e-17
-"""Tails below this need no further levels."""
-FEWEST_LEVELS = 8
-MOST_LEVELS = 4096
 EXTRA_LEVELS = 64
 LOWEST_LOG_TAIL = -1e7
 """Levels go on to tails of this logarithm, if at most EXTRA_LEVELS are needed; smaller is -inf."""
 BULK = 1e-8
 """Tails below this are iterated in logarithms."""
-NEWTON_STEPS = 100
-TRANSIENT_STEPS = 2000
-RESIDUAL = 1e-13
-STEP = 1e-11
-TRUNCATION = 1e-12
+HIGH_LOAD = 0.999
+"""With buffers the load may be higher; tails are not guessed from more than this."""
 
 
-def fixed_point(system: System, policy: Policy) -> xr.Dataset:
+def fixed_point(
+    system: System,
+    policy: Policy,
+    *,
+    sizes: SizeLaw | None = None,
+    discipline: str | None = None,
+) -> xr.Dataset:
     """Compute the stationary state in the limit of infinitely many servers.
 
     Parameters
@@ -50,7 +54,14 @@ def fixed_point(system: System, policy: Policy) -> xr.Dataset:
     system : System
         Its number of servers makes no difference.
     policy : Policy
-        Any policy that is a sampling and a preference.
+        Any policy that is a sampling and a preference, or PULL.
+    sizes : SizeLaw, optional
+        Law of the job sizes, of mean one, from :func:`manyserver.sizes`; exponential by default.
+    discipline : {"ps", "fcfs"}, optional
+        Processor sharing (the default), where the law makes no difference (conjectured for
+        policies that draw servers, see :mod:`manyserver.mean_field.phase_type`), or first come,
+        first served, which needs a law of phase type. They differ for other than exponential
+        sizes only.
 
     Returns
     -------
@@ -63,9 +74,12 @@ def fixed_point(system: System, policy: Policy) -> xr.Dataset:
     Raises
     ------
     ValueError
-        If the policy does not fit the system.
+        If the policy does not fit the system, or nothing is known for these sizes.
     UnstableSystem
         If some pools get more work than they can do.
+    CriticalLoad
+        If servers announce themselves, and the arrival rate is exactly what some pools can serve,
+        so that the limit has many stationary states; a ValueError.
     RuntimeError
         If no solution was found to the accuracy that this function promises; never seen for a
         load up to 0.999.
@@ -73,7 +87,14 @@ def fixed_point(system: System, policy: Policy) -> xr.Dataset:
     Notes
     -----
     Solves eq. (4.11) and (4.12) of arXiv:1502.05786, or the closed form ``rho**((d**k - 1) /
-    (d - 1))`` where pools do not see each other; ``joining_rate`` is eq. (5.1).
+    (d - 1))`` where pools do not see each other; ``joining_rate`` is eq. (5.1). Where servers
+    announce themselves (JSQ, SED, JIQ, thresholds) it has a closed form too, see
+    :func:`manyserver.mean_field.announced.stationary`; ``joining_rate`` is infinite for servers
+    that get an arrival as soon as there is one. PULL has many fixed points; this is the one with
+    routers alike, and :func:`pull_fixed_point` gives the others and says what is given besides.
+
+    An arrival is blocked if all servers that it looks at are full. ``sojourn_mean`` is that of
+    the arrivals accepted; ``waiting_probability`` and ``blocking_probability`` are of all.
 
     Examples
     --------
@@ -82,28 +103,78 @@ def fixed_point(system: System, policy: Policy) -> xr.Dataset:
     >>> float(ms.fixed_point(system, ms.policy("scheme1", d=[2, 2])).sojourn_mean.round(10))
     1.7549913643
     """
+    service = checked_service(sizes, discipline)
     policy.check(system)
-    refuse_buffers(system)
-    pools = separable_pools(system, policy)
-    values = _joint(system, policy) if pools is None else _separate(system, pools)
+    if isinstance(policy, Pull):
+        solution = pull_fixed_point(system, policy)
+    elif policy.sampling(system).depends_on_all:
+        solution = _dataset(system, stationary(system, policy))
+    else:
+        pools = separable_pools(system, policy)
+        solution = _dataset(
+            system, _joint(system, policy) if pools is None else _separate(system, pools)
+        )
+    if sizes is None and discipline is None:
+        return solution
+    return with_sizes(system, policy, solution, *service)
+
+
+def pull_fixed_point(system: System, policy: Policy, split: ArrayLike | None = None) -> xr.Dataset:
+    """Compute a fixed point of PULL, with a given split of the idle servers over the routers.
+
+    Parameters
+    ----------
+    system : System
+        Its number of servers makes no difference.
+    policy : Pull
+    split : array_like, shape (router,), optional
+        Part of the idle servers that each router knows of, at least zero and with sum one; equal
+        parts by default, as :func:`fixed_point` has them.
+
+    Returns
+    -------
+    xarray.Dataset
+        As :func:`fixed_point` gives it, and ``router_idle`` (pool, router),
+        ``idle_concentration``, ``empty_router_probability`` and ``messages_per_customer``. Nothing
+        but the first two depends on the split.
+
+    Raises
+    ------
+    ValueError
+        If the policy is not PULL or does not fit the system, or `split` is not a split.
+    UnstableSystem, CriticalLoad
+        As in :func:`fixed_point`.
+
+    Notes
+    -----
+    Every split of the idle servers is that of a fixed point: they are a simplex. The idle servers
+    that a router knows of are of each pool in the same proportion. If finite buffers let the load
+    be one or more, no server is idle, and there is one fixed point.
+
+    Examples
+    --------
+    >>> import manyserver as ms
+    >>> system = ms.System(0.5, [ms.Pool("1/2", "1/2"), ms.Pool("1/2", "3/2")])
+    >>> ms.pull_fixed_point(system, ms.policy("pull", routers=2), [0.9, 0.1]).router_idle.values
+    array([[0.13624904, 0.01513878],
+           [0.25458365, 0.02828707]])
+    """
+    if not isinstance(policy, Pull):
+        raise ValueError(f"policy = {policy}: must be a policy 'pull'")
+    policy.check(system)
+    parts = checked_split(policy.routers, split)
+    return _dataset(system, routed_fixed_point(system, policy, parts))
+
+
+def _dataset(system: System, values: dict[str, Any]) -> xr.Dataset:
     jobs = float(system.fractions @ values["queue_mean"])
+    accepted = system.arrival_rate * (1 - float(values["blocking_probability"]))
     values["jobs_per_server"] = jobs
-    values["sojourn_mean"] = jobs / system.arrival_rate
-    values["blocking_probability"] = 0.0
+    values["sojourn_mean"] = jobs / accepted
     return labelled(values, system, attrs={"method": "mean-field fixed point"})
 
 
-def refuse_buffers(system: System) -> None:
-    """Raise ValueError if a pool has a finite buffer."""
-    for number, pool in enumerate(system.pools):
-        if pool.buffer is not None:
-            raise ValueError(
-                f"pools[{number}].buffer = {pool.buffer}: must be None here, as the mean field "
-                "is computed for infinite buffers"
-            )
-
-
-def _separate(system: System, pools: list[SeparablePool]) -> dict[str, object]:
+def _separate(system: System, pools: list[SeparablePool]) -> dict[str, Any]:
     needed = [
         max(
             pool.level_reaching(np.log(TOP_TAIL)),
@@ -113,26 +184,27 @@ def _separate(system: System, pools: list[SeparablePool]) -> dict[str, object]:
     ]
     levels = np.arange(min(max(needed) + 1, MOST_LEVELS))
     log_tail = np.stack([pool.log_tail(levels) for pool in pools])
-    flows = np.array([pool.arrival_rate for pool in pools]) * system.fractions
-    loads = np.array([pool.load for pool in pools])
+    shares = np.array([pool.arrival_rate for pool in pools]) * system.fractions
+    shares /= system.arrival_rate
     return {
         "queue_tail": np.exp(log_tail),
         "queue_log_tail": log_tail,
         "queue_mean": np.array([pool.queue_mean() for pool in pools]),
         "joining_rate": np.stack([pool.joining_rate(levels) for pool in pools]),
-        "waiting_probability": _waiting(flows, loads, pools) / system.arrival_rate,
+        "waiting_probability": float(shares @ [pool.waiting for pool in pools]),
+        "blocking_probability": float(shares @ [pool.blocking for pool in pools]),
         "residual": 0.0,
         "truncation_error": 0.0,
     }
 
 
-def _waiting(flows: np.ndarray, loads: np.ndarray, pools: list[SeparablePool]) -> float:
-    """Flow of the arrivals that see only busy servers."""
-    return float(flows @ loads ** np.array([pool.d for pool in pools]))
-
-
-def _joint(system: System, policy: Policy) -> dict[str, object]:
-    drift, state, truncation = _solve_levels(system, policy)
+def _joint(system: System, policy: Policy) -> dict[str, Any]:
+    drift, state, truncation = solve_levels(
+        system,
+        lambda levels: Drift(system, policy, levels),
+        lambda drift: _guess(drift, system),
+        policy.name,
+    )
     residual = drift.imbalance(state)
     log_tails = _log_tails(system, policy, drift.tails(state))
     tails = np.exp(log_tails)
@@ -144,89 +216,23 @@ def _joint(system: System, policy: Policy) -> dict[str, object]:
         "queue_mean": tails[:, 1:].sum(axis=1),
         "joining_rate": system.arrival_rate * law.densities(tails),
         "waiting_probability": joins[:, 1:].sum(),
+        "blocking_probability": float(law.blocking(tails).sum()),
         "residual": residual,
         "truncation_error": truncation,
     }
-
-
-def _solve_levels(system: System, policy: Policy) -> tuple[Drift, np.ndarray, float]:
-    """Double the number of levels until nothing changes."""
-    levels, tails, jobs = FEWEST_LEVELS, None, np.nan
-    while levels <= MOST_LEVELS:
-        drift = Drift(system, policy, levels)
-        state = solve(drift, drift.state(tails if tails is not None else _guess(drift, system)))
-        tails = drift.tails(state)
-        before, jobs = jobs, float(system.fractions @ tails[:, 1:].sum(axis=1))
-        truncation = abs(jobs - before) / jobs
-        if tails[:, -1].max() < TOP_TAIL and truncation < TRUNCATION:
-            return drift, state, truncation
-        levels *= 2
-    raise RuntimeError(
-        f"arrival_rate = {system.arrival_rate:g}: the tails of policy {policy.name} do not fall "
-        f"below {TOP_TAIL} within {MOST_LEVELS} levels"
-    )
 
 
 def _guess(drift: Drift, system: System) -> np.ndarray:
     """Tails of SQ(d) at the same load, with d all the servers that an arrival looks at."""
     d = max(sum(draw.count for draw in branch.draws) for branch in drift.law.branches)
     with np.errstate(over="ignore", under="ignore"):
-        exponents = tail_exponent(d, np.arange(drift.shape[1]))
-        return np.tile(np.exp(exponents * np.log(system.load)), (drift.shape[0], 1))
-
-
-def solve(drift: Drift, state: np.ndarray) -> np.ndarray:
-    """Find a zero of the drift with tails in [0, 1].
-
-    Raises
-    ------
-    RuntimeError
-        If the flows do not balance to 1e-13 of the arrival rate.
-    """
-    for method in (_newton, _pseudo_transient):
-        found = method(drift, state)
-        if found is not None:
-            return found
-    raise RuntimeError(
-        "the mean-field equations were not solved: no method balances the flows to "
-        f"{RESIDUAL} of the arrival rate"
-    )
-
-
-def _newton(drift: Drift, state: np.ndarray) -> np.ndarray | None:
-    for _ in range(NEWTON_STEPS):
-        try:
-            step = np.linalg.solve(drift.jacobian(state), -drift(state))
-        except np.linalg.LinAlgError:
-            return None
-        if not np.all(np.isfinite(step)):
-            return None
-        state = np.clip(state + step, 0.0, 1.0)
-        if np.abs(step).max() < STEP and _is_solution(drift, state):
-            return state
-    return None
-
-
-def _pseudo_transient(drift: Drift, state: np.ndarray) -> np.ndarray | None:
-    """Implicit Euler steps from the empty system, longer as the residual falls."""
-    state = np.zeros_like(state)
-    flow = drift(state)
-    duration, norm = 1.0, float(np.linalg.norm(flow))
-    identity = np.eye(len(state))
-    for _ in range(TRANSIENT_STEPS):
-        step = np.linalg.solve(identity / duration - drift.jacobian(state), flow)
-        state = np.clip(state + step, 0.0, 1.0)
-        flow = drift(state)
-        before, norm = norm, float(np.linalg.norm(flow))
-        if np.abs(step).max() < STEP and _is_solution(drift, state):
-            return state
-        duration = min(duration * before / max(norm, 1e-300), 1e12)
-    return None
-
-
-def _is_solution(drift: Drift, state: np.ndarray) -> bool:
-    tails = drift.tails(state)
-    return drift.imbalance(state) < RESIDUAL and bool(np.all(np.diff(tails, axis=1) < 1e-14))
+        log_load = np.log(min(system.load, HIGH_LOAD))
+        tail = np.exp(tail_exponent(d, np.arange(drift.shape[1])) * log_load)
+    tails = np.tile(tail, (drift.shape[0], 1))
+    for row, pool in zip(tails, system.pools, strict=True):
+        if pool.buffer is not None:
+            row[pool.buffer + 1 :] = 0.0
+    return tails
 
 
 def _log_tails(system: System, policy: Policy, tails: np.ndarray) -> np.ndarray:
@@ -238,14 +244,17 @@ def _log_tails(system: System, policy: Policy, tails: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore"):
         bulk = np.log(np.clip(tails, 0.0, 1.0))
     levels = tails.shape[1]
+    most = max(EXTRA_LEVELS, levels)
+    if (all_levels := most_levels(system)) is not None:
+        most = min(most, all_levels)
     while True:
         start = np.full((len(tails), levels), -np.inf)
         kept = min(levels, tails.shape[1])
         start[:, :kept] = bulk[:, :kept]
         log_tails = _iterate_small(Drift(system, policy, levels), start, system)
-        if log_tails[:, -1].max() < LOWEST_LOG_TAIL or levels >= max(EXTRA_LEVELS, tails.shape[1]):
+        if log_tails[:, -1].max() < LOWEST_LOG_TAIL or levels >= most:
             break
-        levels = min(2 * levels, max(EXTRA_LEVELS, tails.shape[1]))
+        levels = min(2 * levels, most)
     log_tails = np.where(log_tails < LOWEST_LOG_TAIL, -np.inf, log_tails)
     used = np.flatnonzero((log_tails > -np.inf).any(axis=0))
     return log_tails[:, : min(used[-1] + 2, levels)]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from manyserver.mean_field.drift import Drift
-from manyserver.mean_field.fixed_point import (
-    FEWEST_LEVELS,
-    MOST_LEVELS,
-    fixed_point,
-    refuse_buffers,
-)
+from manyserver.mean_field.announced import follow
+from manyserver.mean_field.drift import Drift, most_levels
+from manyserver.mean_field.fixed_point import fixed_point
+from manyserver.mean_field.path import Path
+from manyserver.mean_field.pull import follow_routers, start_messages
+from manyserver.mean_field.solver import FEWEST_LEVELS, MOST_LEVELS
 from manyserver.model import System
 from manyserver.policies import Policy
+from manyserver.policies.pull import Pull
 from manyserver.variables import labelled
 
 if TYPE_CHECKING:
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["mean_field"]
 
-RELATIVE_TOLERANCE = 1e-10
-ABSOLUTE_TOLERANCE = 1e-13
+TOLERANCES = (1e-10, 1e-13)
+"""Relative and absolute error of a step."""
 TOP_TAIL = 1e-12
 """Largest tail at the top level, at any time, that needs no further levels."""
 
@@ -42,7 +44,7 @@ def mean_field(
     system : System
         Its number of servers makes no difference.
     policy : Policy
-        Any policy that is a sampling and a preference.
+        Any policy that is a sampling and a preference, or PULL.
     times : array_like, shape (time,)
         Increasing, from 0 on.
     start : "empty", System, Dataset or array_like of shape (pool, level)
@@ -54,7 +56,7 @@ def mean_field(
     -------
     xarray.Dataset
         ``queue_tail``, ``joining_rate`` (time, pool, level), ``queue_mean`` (time, pool),
-        ``jobs_per_server`` and ``waiting_probability`` (time).
+        ``jobs_per_server``, ``waiting_probability`` and ``blocking_probability`` (time).
 
     Raises
     ------
@@ -66,7 +68,12 @@ def mean_field(
     Notes
     -----
     LSODA with the exact Jacobian, to a relative 1e-10 and an absolute 1e-13 per step. Levels are
-    doubled until the tail at the top stays below 1e-12.
+    doubled until the tail at the top stays below 1e-12. Where servers announce themselves (JSQ,
+    SED, JIQ, thresholds) the drift jumps when the best of them run out, and the solution slides
+    along these states: see :func:`manyserver.mean_field.announced.follow`. The tails are then
+    right to better than 1e-8. PULL gives ``router_idle`` (time, pool, router) and
+    ``empty_router_probability`` (time) too; a dataset to start from may hold ``router_idle``
+    (pool, router), and its routers are alike without.
 
     Examples
     --------
@@ -77,19 +84,32 @@ def mean_field(
     array([0.    , 0.3199, 0.6328])
     """
     policy.check(system)
-    refuse_buffers(system)
     grid = _checked_times(times)
     tails = _start_tails(system, policy, start)
+    integrate = _integrator(system, policy, tails, start)
+    all_levels = most_levels(system)
     levels = FEWEST_LEVELS
     while levels < tails.shape[1] + 2:
         levels *= 2
     while levels <= MOST_LEVELS:
-        drift = Drift(system, policy, levels)
-        path = _integrate(drift, drift.state(tails), grid)
-        if path[:, :, -1].max() < TOP_TAIL:
-            return _dataset(system, drift, path, grid)
+        levels = levels if all_levels is None else min(levels, all_levels)
+        path = integrate(system, policy, levels, tails, grid, TOLERANCES)
+        if levels == all_levels or path.tails[:, :, -1].max() < TOP_TAIL:
+            return _dataset(system, path, grid)
         levels *= 2
     raise RuntimeError(f"start: the tails do not stay below {TOP_TAIL} within {MOST_LEVELS} levels")
+
+
+def _integrator(
+    system: System, policy: Policy, tails: np.ndarray, start: object
+) -> Callable[..., Path]:
+    """Choose what integrates the mean field of this policy."""
+    if isinstance(policy, Pull):
+        given = getattr(start, "router_idle", None)
+        return partial(
+            follow_routers, messages=start_messages(system, policy.routers, tails, given)
+        )
+    return follow if policy.sampling(system).depends_on_all else _follow
 
 
 def _checked_times(times: ArrayLike) -> np.ndarray:
@@ -131,10 +151,33 @@ def _start_tails(
             f"start: queue tails of shape {tails.shape} must have shape ({len(system.pools)}, "
             "level), start with 1 at level 0 and not increase with the level"
         )
+    for number, (row, pool) in enumerate(zip(tails, system.pools, strict=True)):
+        if pool.buffer is not None and np.any(row[pool.buffer + 1 :] > 0):
+            raise ValueError(
+                f"start: queue tails of pool {number} reach beyond its buffer of {pool.buffer}; "
+                "must be zero there"
+            )
     return tails
 
 
-def _integrate(drift: Drift, state: np.ndarray, times: np.ndarray) -> np.ndarray:
+def _follow(
+    system: System,
+    policy: Policy,
+    levels: int,
+    start: np.ndarray,
+    times: np.ndarray,
+    tolerances: tuple[float, float],
+) -> Path:
+    """Integrate a smooth drift from the given tails at time 0."""
+    drift = Drift(system, policy, levels)
+    path = _integrate(drift, drift.state(start), times, tolerances)
+    joins = np.stack([drift.law.probabilities(tails) for tails in path])
+    return Path(path, joins, np.stack([drift.law.densities(tails) for tails in path]))
+
+
+def _integrate(
+    drift: Drift, state: np.ndarray, times: np.ndarray, tolerances: tuple[float, float]
+) -> np.ndarray:
     from scipy.integrate import solve_ivp
 
     if times[-1] == 0:
@@ -146,24 +189,25 @@ def _integrate(drift: Drift, state: np.ndarray, times: np.ndarray) -> np.ndarray
         method="LSODA",
         jac=lambda _, state: drift.jacobian(state),
         t_eval=times,
-        rtol=RELATIVE_TOLERANCE,
-        atol=ABSOLUTE_TOLERANCE,
+        rtol=tolerances[0],
+        atol=tolerances[1],
     )
     if not solution.success:
         raise RuntimeError(f"the mean-field equations were not integrated: {solution.message}")
     return np.stack([drift.tails(state) for state in solution.y.T])
 
 
-def _dataset(system: System, drift: Drift, path: np.ndarray, times: np.ndarray) -> xr.Dataset:
-    densities = np.stack([drift.law.densities(tails) for tails in path])
-    means = path[:, :, 1:].sum(axis=2)
-    occupancy = -np.diff(path, axis=2, append=0.0)
-    joins = densities * occupancy * system.fractions[:, None]
+def _dataset(system: System, path: Path, times: np.ndarray) -> xr.Dataset:
+    means = path.tails[:, :, 1:].sum(axis=2)
     values = {
-        "queue_tail": path,
+        "queue_tail": path.tails,
         "queue_mean": means,
         "jobs_per_server": means @ system.fractions,
-        "waiting_probability": joins[:, :, 1:].sum(axis=(1, 2)),
-        "joining_rate": system.arrival_rate * densities,
+        "waiting_probability": path.joins[:, :, 1:].sum(axis=(1, 2)),
+        "blocking_probability": np.maximum(1 - path.joins.sum(axis=(1, 2)), 0.0)
+        if any(pool.buffer is not None for pool in system.pools)
+        else np.zeros(len(times)),
+        "joining_rate": system.arrival_rate * path.rates,
     }
+    values |= path.more
     return labelled(values, system, time=times, attrs={"method": "mean-field trajectory"})

@@ -28,6 +28,7 @@ from manyserver.mean_field.fixed_point import fixed_point
 from manyserver.mean_field.separable import SeparablePool, separable_pools
 from manyserver.model import Pool, System
 from manyserver.policies import Policy
+from manyserver.policies.pull import Pull
 from manyserver.policies.sq import SQ
 from manyserver.variables import CORRECTION, REFINED, labelled
 
@@ -39,6 +40,14 @@ __all__ = ["NotSmooth", "refine"]
 TOP_TAIL = 1e-16
 """Levels whose tail is below this in every pool are left out."""
 FEWEST_LEVELS = 3
+REFINED_MEANS = (
+    "queue_tail",
+    "queue_mean",
+    "jobs_per_server",
+    "sojourn_mean",
+    "waiting_probability",
+    "blocking_probability",
+)
 MOST_LEVELS = 512
 """Most levels given for a pool in which an arrival looks at one server only."""
 NEGATIVE = 1e-9
@@ -64,7 +73,7 @@ def refine(system: System, policy: Policy) -> xr.Dataset:
     -------
     xarray.Dataset
         - ``queue_tail`` (pool, level), ``queue_mean`` (pool), ``jobs_per_server``,
-          ``sojourn_mean`` and ``waiting_probability`` of the limit.
+          ``sojourn_mean``, ``waiting_probability`` and ``blocking_probability`` of the limit.
         - ``<name>_correction`` for each of these: c in :math:`x_N = x + c / N + o(1 / N)`.
         - ``<name>_refined`` for each of these, if `system` has a number of servers: x + c / N,
           which may leave the possible range when N is small.
@@ -85,11 +94,12 @@ def refine(system: System, policy: Policy) -> xr.Dataset:
     Notes
     -----
     Derivatives are analytic. The conservation laws behind ``refinement_residual``, both exact at
-    every N: as many jobs leave as arrive, so that the mean work rate of the busy servers has no
-    correction; and N times its covariance with the jobs per server is the arrival rate. Sampling
-    with and without replacement differ in the correction, not in the covariance. Where arrivals
-    look at one server only, servers are independent: there is no correction, and at most 512
-    levels are given.
+    every N: as many jobs leave as are accepted, so that without buffers the mean work rate of the
+    busy servers has no correction; and the square of the number of jobs does not drift, so that N
+    times the covariance of this number per server with the work rate, less that with the rate of
+    the accepted, is the mean of the latter. Sampling with and without replacement differ in the
+    correction, not in the covariance. Where arrivals look at one server only, servers are
+    independent: there is no correction, and at most 512 levels are given.
 
     Examples
     --------
@@ -100,7 +110,7 @@ def refine(system: System, policy: Policy) -> xr.Dataset:
     >>> float(result.jobs_per_server_refined.round(4))
     1.1692
     """
-    _refuse_growing_draws(system, policy)
+    _refuse_jumps(system, policy)
     limit = fixed_point(system, policy)
     tails = limit.queue_tail.values
     pools = separable_pools(system, policy)
@@ -108,19 +118,15 @@ def refine(system: System, policy: Policy) -> xr.Dataset:
         expansion = _expand(system, policy, tails)
     else:
         expansion = _expand_separately(system, pools, policy.replacement)
-    levels = expansion.correction.shape[1]
-    means = {
-        "queue_tail": tails[:, :levels],
-        **{
-            name: limit[name].values
-            for name in ("queue_mean", "jobs_per_server", "sojourn_mean", "waiting_probability")
-        },
-    }
-    corrections = _corrections(system, expansion.correction)
+    levels = min(expansion.correction.shape[1], tails.shape[1])
+    means = {name: limit[name].values for name in REFINED_MEANS}
+    means["queue_tail"] = tails[:, :levels]
+    corrections = _corrections(system, limit, expansion.correction)
+    corrections["queue_tail"] = expansion.correction[:, :levels]
     values = {
         **means,
         **{name + CORRECTION: value for name, value in corrections.items()},
-        "queue_tail_covariance": expansion.covariance,
+        "queue_tail_covariance": expansion.covariance[:, :levels, :, :levels],
         "jobs_per_server_variance": expansion.jobs_variance,
         "residual": limit.residual.values,
         "truncation_error": limit.truncation_error.values,
@@ -132,14 +138,20 @@ def refine(system: System, policy: Policy) -> xr.Dataset:
     return labelled(values, system, attrs={"method": "refined mean field"})
 
 
-def _refuse_growing_draws(system: System, policy: Policy) -> None:
-    """Raise NotSmooth if the number of servers looked at grows with the number of servers.
+def _refuse_jumps(system: System, policy: Policy) -> None:
+    """Raise NotSmooth if servers announce themselves, or more are looked at the more there are.
 
     In the limit an arrival then finds the best of infinitely many servers, and where it goes
     jumps with the state (JSQ: when the last idle server goes). There is no derivative to expand.
     """
     unit = math.lcm(*(pool.fraction.denominator for pool in system.pools))
-    few, many = (policy.sampling(replace(system, n_servers=unit * size)) for size in (1, 2))
+    if not isinstance(policy, Pull):
+        few, many = (policy.sampling(replace(system, n_servers=unit * size)) for size in (1, 2))
+    if isinstance(policy, Pull) or few.depends_on_all:
+        raise NotSmooth(
+            f"policy {policy.name}: servers announce themselves, so that where an arrival goes is "
+            "not smooth in the limit; must look at servers it draws to be refined"
+        )
     if few != many:
         raise NotSmooth(
             f"policy {policy.name}: looks at more servers the more there are, so that its joining "
@@ -169,16 +181,20 @@ def _expand(system: System, policy: Policy, tails: np.ndarray) -> _Expansion:
     inner = (shape[0], shape[1] - 1)
     covariance = np.zeros(shape * 2)
     covariance[:, 1:, :, 1:] = _covariance(jacobian, noise.ravel()).reshape(inner * 2)
-    joins = drift.law.size_correction(tails) + drift.law.curvature(tails, covariance) / 2
+    law = drift.law
+    joins = law.size_correction(tails) + law.curvature(tails, covariance) / 2
     correction = np.zeros(shape)
     force = drift.arrivals * joins
     correction[:, 1:] = np.linalg.solve(jacobian, -force[:, :-1].ravel()).reshape(inner)
     spread = covariance.sum(axis=3)
+    # How the part of the arrivals that is accepted changes with the tails.
+    accepting = law.jacobian(tails).sum(axis=(0, 1))
+    change = float(joins.sum() + (accepting * correction).sum())
     return _Expansion(
         correction,
         covariance,
         float(system.fractions @ spread.sum(axis=1) @ system.fractions),
-        _residual(system, correction, spread),
+        _residual(system, tails, (correction, change), (spread, accepting)),
     )
 
 
@@ -194,12 +210,32 @@ def _covariance(jacobian: np.ndarray, noise: np.ndarray) -> np.ndarray:
     return np.asarray(covariance)
 
 
-def _residual(system: System, correction: np.ndarray, spread: np.ndarray) -> float:
-    """Largest error of the conservation laws; `spread` is Cov(tail, jobs), (pool, level, pool)."""
+def _residual(
+    system: System,
+    tails: np.ndarray,
+    mean: tuple[np.ndarray, float],
+    covariance: tuple[np.ndarray, np.ndarray],
+) -> float:
+    """Largest error of the conservation laws.
+
+    Parameters
+    ----------
+    system : System
+    tails : numpy.ndarray, shape (pool, level)
+    mean : tuple
+        Corrections of the tails, (pool, level), and of the part of the arrivals accepted.
+    covariance : tuple
+        Of tails and jobs, (pool, level, pool), and derivatives of the part that is accepted by
+        the tails, (pool, level).
+    """
     work = system.fractions * system.speeds
-    balance = work @ correction[:, 1] / max(1.0, np.abs(correction).max())
-    flow = work @ spread[:, 1] @ system.fractions
-    return float(max(abs(balance), abs(flow - system.arrival_rate)) / system.arrival_rate)
+    correction, accepted = mean
+    balance = work @ correction[:, 1] - system.arrival_rate * accepted
+    spread, accepting = covariance
+    flow = work @ spread[:, 1] - system.arrival_rate * np.tensordot(accepting, spread, axes=2)
+    error = flow @ system.fractions - work @ tails[:, 1]
+    scale = max(1.0, np.abs(correction).max())
+    return float(max(abs(balance) / scale, abs(error)) / system.arrival_rate)
 
 
 def _expand_separately(system: System, pools: list[SeparablePool], replacement: bool) -> _Expansion:
@@ -227,27 +263,36 @@ def _expand_alone(pool: SeparablePool, speed: Fraction, replacement: bool) -> _E
     """Expand a pool of equal servers with its own arrivals."""
     top = pool.level_reaching(math.log(TOP_TAIL))
     if pool.d > 1:
-        alone = System(pool.arrival_rate, [Pool(1, speed)])
+        alone = System(pool.arrival_rate, [Pool(1, speed, buffer=pool.buffer)])
         tails = np.exp(pool.log_tail(np.arange(top + 1)))
         return _expand(alone, SQ(pool.d, replacement=replacement), tails[None])
-    # Independent M/M/1 queues: Cov(u_k, u_l) = u_max(k, l) - u_k u_l.
+    # Independent M/M/1/B queues: Cov(u_k, u_l) = u_max(k, l) - u_k u_l.
     levels = np.arange(min(max(top + 1, FEWEST_LEVELS), MOST_LEVELS))
     tails = np.exp(pool.log_tail(levels))
     covariance = tails[np.maximum.outer(levels, levels)] - np.outer(tails, tails)
-    variance = pool.load / (1 - pool.load) ** 2
-    return _Expansion(np.zeros((1, len(levels))), covariance[None, :, None, :], variance, 0.0)
+    nothing = np.zeros((1, len(levels)))
+    return _Expansion(nothing, covariance[None, :, None, :], pool.queue_variance(), 0.0)
 
 
-def _corrections(system: System, correction: np.ndarray) -> dict[str, np.ndarray]:
+def _corrections(
+    system: System, limit: xr.Dataset, correction: np.ndarray
+) -> dict[str, np.ndarray]:
     """Return the coefficients of 1/N by variable, given those of the queue tails."""
     queue_mean = correction[:, 1:].sum(axis=1)
     jobs = system.fractions @ queue_mean
+    work = system.fractions * system.speeds / system.arrival_rate
+    # As many jobs are accepted as busy servers serve, at every N.
+    bounded = any(pool.buffer is not None for pool in system.pools)
+    blocking = -work @ correction[:, 1] if bounded else np.zeros(())
+    accepted = 1 - float(limit.blocking_probability)
     # As many jobs join busy servers as leave a server that holds at least two.
-    waiting = system.fractions * system.speeds @ correction[:, 2] / system.arrival_rate
+    waiting = work @ correction[:, 2]
     return {
         "queue_tail": correction,
         "queue_mean": queue_mean,
         "jobs_per_server": jobs,
-        "sojourn_mean": jobs / system.arrival_rate,
+        "sojourn_mean": (jobs / system.arrival_rate + float(limit.sojourn_mean) * blocking)
+        / accepted,
         "waiting_probability": waiting,
+        "blocking_probability": blocking,
     }

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.mean_field.announced import slowest
 from manyserver.mean_field.drift import Drift
 from manyserver.mean_field.fixed_point import fixed_point
+from manyserver.mean_field.pull import slowest_split
 from manyserver.mean_field.separable import separable_pools
 from manyserver.model import System
 from manyserver.policies import Policy
+from manyserver.policies.pull import Pull
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,8 +39,13 @@ def relaxation_time(system: System, policy: Policy, solution: xr.Dataset | None 
     -------
     float
         ``-1 / max Re(eigenvalues)`` of the Jacobian of the drift, in units of time. Pools in
-        which an arrival looks at one server only relax like M/M/1 queues, with
-        :math:`(\sqrt{C} - \sqrt{a})^{-2}`.
+        which an arrival looks at one server only relax like M/M/1/B queues, with
+        :math:`(C + a - 2 \sqrt{C a} \cos(\pi / (B + 1)))^{-1}`. Where servers announce
+        themselves and the system has a number of servers, it is at least the time in which the
+        system as one queue relaxes, see :func:`manyserver.mean_field.announced.slowest`. For PULL
+        with several routers it is that of the split of the idle servers over them, in proportion
+        to the number of servers and infinite in the limit, if that is longer, see
+        :func:`manyserver.mean_field.pull.slowest_split`.
 
     Raises
     ------
@@ -53,14 +61,21 @@ def relaxation_time(system: System, policy: Policy, solution: xr.Dataset | None 
     """
     if solution is None:
         solution = fixed_point(system, policy)
+    tails = solution.queue_tail.values
+    if isinstance(policy, Pull):
+        time = slowest(system, policy.with_one_router, tails)
+        return max(time, slowest_split(system, policy, tails))
+    if policy.sampling(system).depends_on_all:
+        return slowest(system, policy, tails)
     pools = separable_pools(system, policy)
     if pools is not None and all(pool.d == 1 for pool in pools):
-        gaps = [(pool.speed**0.5 - pool.arrival_rate**0.5) ** 2 for pool in pools]
-        return float(1 / min(gaps))
-    tails = solution.queue_tail.values
+        return float(1 / min(pool.gap for pool in pools))
     levels = int(np.flatnonzero((tails > SMALLEST_TAIL).any(axis=0))[-1]) + 2
     drift = Drift(system, policy, max(levels, 3))
     matrix = drift.jacobian(drift.state(tails))
+    rooms = np.array([np.inf if pool.buffer is None else pool.buffer for pool in system.pools])
+    there = (np.arange(1, drift.shape[1]) <= rooms[:, None]).ravel()
+    matrix = matrix[np.ix_(there, there)]
     if len(matrix) <= DENSE:
         eigenvalues = np.linalg.eigvals(matrix)
     else:
