@@ -57,6 +57,13 @@ def _joins(
 
     joins: dict[int, float] = defaultdict(float)
     sampling = policy.sampling(system)
+    known = math.inf if sampling.announced is None else sampling.announced
+    announced = [server for server, jobs in enumerate(state) if jobs < min(known, buffers[server])]
+    if announced or not sampling.branches:
+        candidates = announced or list(range(len(state)))
+        best = min(map(key, candidates))
+        tied = [server for server in candidates if key(server) == best]
+        return dict.fromkeys(tied, 1 / len(tied))
     for branch in sampling.branches:
         for looked_at, probability in _looks(branch, pool_of, sampling.replacement):
             best = min(map(key, looked_at))

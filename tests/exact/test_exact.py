@@ -22,7 +22,10 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "hybrid_sq": [{"d": [1, 2]}, {"d": 2, "split": "naive", "replacement": True}],
     "scheme1": [{"d": [1, 2]}, {"d": [0, 2]}, {"d": [2, 2], "replacement": True}],
     "scheme2": [{"d": [1, 2]}, {"d": [1, 1]}],
-    "sed": [{"d": 2}, {"d": [1, 2]}, {"d": 3, "replacement": True}],
+    "sed": [{"d": 2}, {"d": [1, 2]}, {"d": 3, "replacement": True}, {}],
+    "jsq": [{}, {"ties": "fastest"}],
+    "jiq": [{}, {"d": 2}, {"d": 2, "ties": "fastest", "replacement": True}],
+    "threshold": [{"threshold": 2}, {"threshold": 3, "ties": "fastest"}],
 }
 POLICIES = [
     pytest.param(ms.policy(name, **parameters), id=f"{name} {parameters}")
@@ -40,11 +43,17 @@ def bounded(pools: list[ms.Pool], buffers: list[int]) -> list[ms.Pool]:
     ]
 
 
-@pytest.mark.parametrize("policy", registry.policies(), ids=str)
-@pytest.mark.parametrize("pools", [registry.POOLS, registry.EQUAL], ids=["unequal", "equal"])
+@pytest.mark.parametrize("policy", [*registry.policies(), *registry.announced_policies()], ids=str)
+@pytest.mark.parametrize(
+    "pools",
+    [registry.POOLS, registry.EQUAL, registry.BOUNDED],
+    ids=["unequal", "equal", "bounded"],
+)
 def test_choice_is_the_joining_law(policy: Policy, pools: list[ms.Pool]) -> None:
     system = ms.System(0.5, pools, n_servers=8)
-    jobs = enumerate_states(((2, 1), (3, 0), (3, 3, 1, 1))).jobs[::5]
+    caps = ((2, 1), (3, 0), (1, 1, 1, 1) if pools is registry.BOUNDED else (3, 3, 1, 1))
+    jobs = enumerate_states(caps).jobs
+    jobs = jobs[:: max(1, len(jobs) // 100)]
     choice = Choice(system, policy, jobs)
     law = JoiningLaw(system, policy, 4, finite=True)
     states = np.arange(len(jobs))
@@ -55,8 +64,12 @@ def test_choice_is_the_joining_law(policy: Policy, pools: list[ms.Pool]) -> None
     for server, pool in enumerate(choice.pool_of):
         for level in range(4):
             counts[:, pool, level] += jobs[:, server] >= level
-    expected = [law.probabilities(own / np.array([[2], [2], [4]])) for own in counts]
-    assert joins == pytest.approx(np.array(expected), abs=1e-14)
+    tails = counts / np.array([[2], [2], [4]])
+    full = law.full
+    expected = np.array([law.probabilities(own) for own in tails])
+    blocked = np.array([law.blocking(own) for own in tails])
+    assert np.where(full, 0, joins) == pytest.approx(expected, abs=1e-14)
+    assert np.where(full, joins, 0).sum(axis=2) == pytest.approx(blocked, abs=1e-14)
 
 
 @pytest.mark.parametrize("rate", [0.3, 0.9])
@@ -205,6 +218,55 @@ def test_erlang_loss() -> None:
     assert float(result.blocking_probability) == pytest.approx(terms[-1] / sum(terms), rel=1e-12)
     assert float(result.sojourn_mean) == pytest.approx(1, rel=1e-12)
     assert float(result.waiting_probability) == 0
+
+
+@pytest.mark.parametrize("policy", [ms.policy("jsq"), ms.policy("jiq"), ms.policy("sed")], ids=str)
+def test_erlang_loss_of_announced_servers(policy: Policy) -> None:
+    """A pool of servers without room to wait loses as many jobs whoever picks an idle one."""
+    system = ms.System(1.3, [ms.Pool(1, 1, buffer=1)], n_servers=5)
+    result, other = exact(system, policy), exact(system, ms.policy("sq", d=5))
+    for name in ("blocking_probability", "jobs_per_server"):
+        assert float(result[name]) == pytest.approx(float(other[name]), rel=1e-12)
+    assert float(result.messages_per_customer) == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize("pools", [UNEQUAL, bounded(UNEQUAL, [2, 3])], ids=["unbounded", "bounded"])
+@pytest.mark.parametrize(
+    ("policy", "same"),
+    [
+        (ms.policy("jsq"), ms.policy("sq", d=3)),
+        (ms.policy("jsq", ties="fastest"), ms.policy("sq", d=3, ties="fastest")),
+        (ms.policy("sed"), ms.policy("sed", d=3)),
+        (ms.policy("threshold", threshold=1), ms.policy("jiq")),
+    ],
+    ids=["jsq", "jsq fastest", "sed", "threshold"],
+)
+def test_policies_that_are_the_same(policy: Policy, same: Policy, pools: list[ms.Pool]) -> None:
+    system = ms.System(0.4, pools, n_servers=3)
+    one, other = (exact(system, policy, tolerance=1e-6) for policy in (policy, same))
+    for name in ("queue_tail", "sojourn_mean", "waiting_probability", "blocking_probability"):
+        assert one[name].values == pytest.approx(other[name].values, abs=1e-12)
+
+
+def test_jiq_of_two_servers() -> None:
+    """171/28 jobs at each of two servers of load 0.9."""
+    result = exact(ms.System(0.9, [ms.Pool(1, 1)], n_servers=2), ms.policy("jiq"), tolerance=1e-6)
+    assert float(result.jobs_per_server) == pytest.approx(171 / 28, rel=2e-6)
+    # One message of every server that becomes idle, and the idle ones do not wait.
+    waits = float(result.waiting_probability)
+    assert float(result.messages_per_customer) == pytest.approx(1 - waits, rel=1e-6)
+
+
+def test_a_slow_pool_saturates_below_a_load_of_one() -> None:
+    """While the slow one of two servers is busy, the fast one is a queue that half of the arrivals
+    join, and all if it is idle; it is busy for 2/7 of the time at 0.3, and for 10/23 at 0.5."""
+    pools = [ms.Pool("1/2", "1/5"), ms.Pool("1/2", "9/5")]
+    stable = exact(ms.System(0.3, pools, 2), ms.policy("jiq"), tolerance=1e-3)
+    assert float(stable.stability_margin) == pytest.approx(1 - 0.3 * 2 / 7 / 2 / 0.1, rel=1e-5)
+    with pytest.raises(ms.UnstableSystem, match=r"sends pool 0 0\.108696 jobs") as error:
+        exact(ms.System(0.5, pools, 2), ms.policy("jiq"))
+    assert error.value.pools == (0,)
+    assert "stability_margin" not in exact(ms.System(0.1, pools, 2), ms.policy("jiq"))
 
 
 def test_states_are_counted_as_listed() -> None:

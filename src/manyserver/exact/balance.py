@@ -15,13 +15,18 @@ Linear Systems, 1971, section 5.2). Nothing is subtracted but in the over-relaxa
 small probabilities are as accurate as large ones.
 """
 
+from __future__ import annotations
+
 import itertools
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from manyserver.exact.chain import Chain
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 __all__ = ["Balance"]
 
@@ -44,6 +49,8 @@ class Balance:
     """
 
     def __init__(self, chain: Chain):
+        from scipy import sparse
+
         total = chain.states.total
         # Totals do not fall from state to state, so that equal ones lie together.
         self.starts = np.searchsorted(total, np.arange(total[-1] + 1))
@@ -128,9 +135,9 @@ class Balance:
         return np.asarray(x * np.repeat(np.exp(log_weight - log_mass), self.sizes))
 
     def _first_sweep(self, inflow: sparse.csr_array) -> np.ndarray:
-        """Fill the states from the empty one, by arrivals only."""
+        """Fill the states from those without jobs, by arrivals only."""
         x = np.zeros(len(self.out))
-        x[0] = 1.0
+        x[: self.sizes[0]] = 1.0
         for first, end in itertools.pairwise([*self.starts[1:], len(x)]):
             x[first:end] = np.maximum(inflow[first:end] @ x, TINY)
         return self._aggregate(x)

@@ -1,16 +1,22 @@
 """The Markov chain of a finite system: all transitions between its states, with their rates."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from manyserver.exact.choice import Choice
-from manyserver.exact.states import Caps, States, enumerate_states
+from manyserver.exact.states import Caps, Lattice, States, enumerate_states
 from manyserver.model import System
 from manyserver.policies import Policy
 
-__all__ = ["Arrivals", "Chain", "build_chain"]
+if TYPE_CHECKING:
+    from scipy import sparse
+
+__all__ = ["Arrivals", "Chain", "assembled", "build_chain", "growths", "shrinkages"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,18 @@ class Arrivals:
     rate: np.ndarray
     target: np.ndarray
     blocked: np.ndarray
+
+    @classmethod
+    def to(
+        cls,
+        server: int,
+        state: np.ndarray,
+        rate: np.ndarray,
+        target: np.ndarray,
+        blocked: np.ndarray,
+    ) -> Arrivals:
+        """List arrivals that join the same server."""
+        return cls(state, np.full(len(state), server, dtype=np.int16), rate, target, blocked)
 
 
 @dataclass(frozen=True)
@@ -67,32 +85,80 @@ def build_chain(system: System, policy: Policy, caps: Caps) -> Chain:
         Most jobs in the i-th longest queue; arrivals that would exceed it are lost.
     """
     states = enumerate_states(caps)
-    first = np.cumsum([0, *system.counts])
     choice = Choice(system, policy, states.jobs)
+    total_rate = system.arrival_rate * len(choice.pool_of)
     arrivals, departures = [], []
     for server, pool in enumerate(choice.pool_of):
-        own = states.jobs[:, first[pool] : first[pool + 1]]
-        place = server - first[pool]
-        level = own[:, place]
-        alike = np.count_nonzero(own == level[:, None], axis=1)
-        # A queue that grows becomes the first of its equals; one that shrinks was the last.
-        grows = _rows(own[:, place - 1] > level if place else np.ones(len(own), bool))
-        rate = system.arrival_rate * first[-1] * alike[grows] * choice.probabilities(server, grows)
-        buffer = system.pools[pool].buffer
-        blocked = np.full(len(grows), False) if buffer is None else level[grows] >= buffer
-        arrivals.append(
-            (
-                grows,
-                np.full(len(grows), server, dtype=np.int16),
-                rate,
-                states.more[server, grows],
-                blocked,
-            )
-        )
-        shrinks = _rows(states.less[server] >= 0)
-        rate = float(system.speeds[pool]) * alike[shrinks]
-        departures.append((shrinks, rate, states.less[server, shrinks]))
-    table = Arrivals(*(np.concatenate(column) for column in zip(*arrivals, strict=True)))
+        state, alike, blocked = growths(system, states.jobs, server)
+        rate = total_rate * alike * choice.probabilities(server, state)
+        arrivals.append(Arrivals.to(server, state, rate, states.more[server, state], blocked))
+        state, alike = shrinkages(system, states, server)
+        rate = float(system.speeds[pool]) * alike
+        departures.append((state, rate, states.less[server, state]))
+    return assembled(states, arrivals, departures)
+
+
+def growths(
+    system: System, jobs: np.ndarray, server: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """List the states in which this server is the first of its pool with as many jobs.
+
+    A queue that grows becomes the first of its equals.
+
+    Parameters
+    ----------
+    system : System
+    jobs : numpy.ndarray of int, shape (state, server)
+    server : int
+
+    Returns
+    -------
+    state, alike : numpy.ndarray of int, shape (row,)
+        The states, and how many servers of the pool have as many jobs.
+    blocked : numpy.ndarray of bool, shape (row,)
+        Whether these servers are full.
+    """
+    own, place, pool = _pool(system, jobs, server)
+    level = own[:, place]
+    alike = np.count_nonzero(own == level[:, None], axis=1)
+    state = _rows(own[:, place - 1] > level if place else np.ones(len(own), bool))
+    buffer = system.pools[pool].buffer
+    blocked = np.full(len(state), False) if buffer is None else level[state] >= buffer
+    return state, alike[state], blocked
+
+
+def shrinkages(system: System, states: Lattice, server: int) -> tuple[np.ndarray, np.ndarray]:
+    """List the states in which this server is the last of its pool with as many jobs, and busy.
+
+    A queue that shrinks was the last of its equals.
+
+    Returns
+    -------
+    state, alike : numpy.ndarray of int, shape (row,)
+        The states, and how many servers of the pool have as many jobs.
+    """
+    state = _rows(states.less[server] >= 0)
+    own, place, _ = _pool(system, states.jobs[state], server)
+    return state, np.count_nonzero(own == own[:, place, None], axis=1)
+
+
+def _pool(system: System, jobs: np.ndarray, server: int) -> tuple[np.ndarray, int, int]:
+    """Return the queues of a server's pool, its place among them, and the pool."""
+    first = np.cumsum([0, *system.counts])
+    pool = int(np.searchsorted(first, server, side="right")) - 1
+    return jobs[:, first[pool] : first[pool + 1]], server - int(first[pool]), pool
+
+
+def assembled(
+    states: States,
+    arrivals: Sequence[Arrivals],
+    departures: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]],
+) -> Chain:
+    """Make a chain from arrivals, and from departures: state, rate and the state they lead to."""
+    from scipy import sparse
+
+    names = [field.name for field in fields(Arrivals)]
+    table = Arrivals(*(np.concatenate([getattr(a, name) for a in arrivals]) for name in names))
     kept = (table.target >= 0) & (table.rate > 0)
     source, rate, target = (np.concatenate(column) for column in zip(*departures, strict=True))
     shape = (len(states.total), len(states.total))

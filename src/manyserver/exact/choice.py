@@ -10,7 +10,7 @@ import numpy as np
 
 from manyserver.joining.draw import power
 from manyserver.model import System
-from manyserver.policies import Branch, Policy
+from manyserver.policies import Branch, Policy, Sampling
 
 __all__ = ["Choice"]
 
@@ -32,14 +32,11 @@ class Choice:
         sampling = policy.sampling(system)
         self.pool_of = np.repeat(np.arange(len(system.pools)), system.counts)
         table = policy.rank_table(system, int(jobs.max()) + 1)
-        last = table.max() + 1
-        for pool, row in zip(system.pools, table, strict=True):
-            if pool.buffer is not None:
-                row[pool.buffer :] = last
         # By server and not by state first, as everything below works on whole rows.
         self._ranks = np.stack(
             [table[pool][jobs[:, i]] for i, pool in enumerate(self.pool_of)]
         ).astype(np.int32)
+        self._announced = _Announced(sampling, system, jobs, self.pool_of, self._ranks)
         self._branches = [
             _BranchTables(branch, system, sampling.replacement) for branch in sampling.branches
         ]
@@ -58,6 +55,12 @@ class Choice:
         -------
         numpy.ndarray, shape (chosen state,)
         """
+        total, unknown = self._announced.probabilities(server, states)
+        total[unknown] = self._by_draws(server, states[unknown])
+        return total
+
+    def _by_draws(self, server: int, states: np.ndarray) -> np.ndarray:
+        """Probability that an arrival joins this server, where none is announced."""
         ranks = self._ranks[:, states]
         rank = ranks[server]
         pool = int(self.pool_of[server])
@@ -71,6 +74,38 @@ class Choice:
                 ]
                 total += branch.density(number, pairs)
         return total
+
+
+class _Announced:
+    """The best announced servers of every state."""
+
+    def __init__(
+        self,
+        sampling: Sampling,
+        system: System,
+        jobs: np.ndarray,
+        pool_of: np.ndarray,
+        ranks: np.ndarray,
+    ):
+        levels = int(jobs.max()) + 1
+        known = sampling.announced_levels(system, levels)
+        if not sampling.branches:
+            known[:] = True  # Full servers rank last, and are chosen only if all are full.
+        if not known.any():
+            self.best, self.shares = None, np.zeros(len(jobs))
+            return
+        announced = np.stack([known[pool][jobs[:, i]] for i, pool in enumerate(pool_of)])
+        ranked = np.where(announced, ranks, ranks.max() + 1)
+        self.best = announced & (ranked == ranked.min(axis=0))
+        count = self.best.sum(axis=0)
+        self.shares = np.divide(1.0, count, out=np.zeros(len(jobs)), where=count > 0)
+
+    def probabilities(self, server: int, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Probability of joining a server, and whether none is announced, (chosen state,)."""
+        shares = self.shares[states]
+        if self.best is None:
+            return shares, np.full(len(states), True)
+        return np.where(self.best[server, states], shares, 0.0), shares == 0
 
 
 class _BranchTables:

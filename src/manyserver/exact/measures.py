@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manyserver.exact.moments import moments as moments_of
+from manyserver.exact.pull import RoutedStates, router_measures
+from manyserver.exact.saturation import refuse_unstable
 from manyserver.exact.stationary import MOST_STATES, StationaryLaw, stationary_law
 from manyserver.model import System
 from manyserver.policies import Policy
+from manyserver.policies.messages import messages
+from manyserver.policies.pull import Pull
 from manyserver.variables import labelled
 
 if TYPE_CHECKING:
@@ -33,7 +37,7 @@ def exact(
     system : System
         Finite and small; its buffers may be finite too.
     policy : Policy
-        Any policy that is a sampling and a preference.
+        Any policy that is a sampling and a preference, or PULL.
     tolerance : float
         Largest relative error of the mean number of jobs from states left out, and largest
         relative imbalance of the flows, in [1e-13, 0.01].
@@ -47,11 +51,15 @@ def exact(
     xarray.Dataset
         ``queue_tail`` (pool, level), ``queue_mean`` (pool), ``jobs_per_server``,
         ``sojourn_mean`` (of the jobs accepted), ``waiting_probability`` and
-        ``blocking_probability`` (of all arrivals), ``joining_rate`` (pool, level; NaN at levels
+        ``blocking_probability`` (of all arrivals), ``messages_per_customer`` (accepted, see
+        :mod:`manyserver.policies.messages`), ``joining_rate`` (pool, level; NaN at levels
         that no server reaches), the errors ``residual`` and ``truncation_error``, both relative,
-        and ``n_states``. With `moments`, N times the variances ``queue_tail_variance`` (pool,
-        level) and ``jobs_per_server_variance`` and the covariances ``occupancy_covariance``
-        (pool, level, other_pool, other_level; up to 11 jobs), with N servers.
+        ``n_states``, and where pools could saturate below a load of one ``stability_margin``
+        (:mod:`manyserver.policies.saturation`). With `moments`, N times the variances
+        ``queue_tail_variance`` (pool, level) and ``jobs_per_server_variance`` and the covariances
+        ``occupancy_covariance`` (pool, level, other_pool, other_level; up to 11 jobs), with N
+        servers. For PULL, ``empty_router_probability`` and ``idle_concentration``, the mean of
+        the squared numbers of idle servers that the routers know of over that of all.
 
     Raises
     ------
@@ -76,11 +84,18 @@ def exact(
     >>> float(exact(system, ms.policy("sq", d=2)).jobs_per_server.round(8))
     4.92742154
     """
+    policy.check(system)
+    margin = refuse_unstable(system, policy, max_states)
     law = stationary_law(system, policy, tolerance=tolerance, max_states=max_states)
     values = _measures(law)
     values["residual"] = law.residual
     values["truncation_error"] = law.truncation_error
     values["n_states"] = len(law.probabilities)
+    if margin is not None:
+        values["stability_margin"] = margin
+    values["messages_per_customer"] = _messages_per_customer(law, policy)
+    if isinstance(law.states, RoutedStates):
+        values |= router_measures(law, law.states)
     if moments:
         values |= moments_of(law)
     return labelled(values, system, attrs={"method": "exact Markov chain"})
@@ -89,21 +104,15 @@ def exact(
 def _measures(law: StationaryLaw) -> dict[str, object]:
     system = law.system
     n_servers = len(law.pool_of)
-    servers = np.broadcast_to(np.arange(n_servers), law.jobs.shape)
-    weights = np.broadcast_to(law.probabilities[:, None], law.jobs.shape)
-    occupancy = _by_class(law, servers, law.jobs, weights)
+    occupancy = _occupancy(law)
     above = np.cumsum(occupancy[:, ::-1], axis=1)[:, ::-1]
     tails = above / np.array(system.counts)[:, None]
     queue_mean = tails[:, 1:].sum(axis=1)
     jobs = float(system.fractions @ queue_mean)
 
-    arrivals = law.arrivals
-    level = law.jobs[arrivals.state, arrivals.server]
-    flow = arrivals.rate * law.probabilities[arrivals.state]
-    accepted = np.where(arrivals.blocked, 0.0, flow)
-    joining = _by_class(law, arrivals.server, level, accepted)
+    joining, blocked = _joining(law)
     total = system.arrival_rate * n_servers
-    blocking = float(flow[arrivals.blocked].sum()) / total
+    blocking = blocked / total
     joining_rate = np.full(joining.shape, np.nan)
     np.divide(joining, occupancy, out=joining_rate, where=occupancy > 0)
     return {
@@ -115,6 +124,32 @@ def _measures(law: StationaryLaw) -> dict[str, object]:
         "blocking_probability": blocking,
         "joining_rate": joining_rate,
     }
+
+
+def _occupancy(law: StationaryLaw) -> np.ndarray:
+    """Mean number of servers that hold k jobs, shape (pool, level)."""
+    servers = np.broadcast_to(np.arange(len(law.pool_of)), law.jobs.shape)
+    weights = np.broadcast_to(law.probabilities[:, None], law.jobs.shape)
+    return _by_class(law, servers, law.jobs, weights)
+
+
+def _joining(law: StationaryLaw) -> tuple[np.ndarray, float]:
+    """Flow of arrivals to servers that hold k jobs, (pool, level), and of those blocked."""
+    arrivals = law.arrivals
+    level = law.jobs[arrivals.state, arrivals.server]
+    flow = arrivals.rate * law.probabilities[arrivals.state]
+    accepted = np.where(arrivals.blocked, 0.0, flow)
+    return _by_class(law, arrivals.server, level, accepted), float(flow[arrivals.blocked].sum())
+
+
+def _messages_per_customer(law: StationaryLaw, policy: Policy) -> float:
+    joining, blocked = _joining(law)
+    leaving = law.system.speeds[:, None] * _occupancy(law)
+    leaving[:, 0] = 0.0
+    accepted = joining.sum()
+    sampling = (policy.with_one_router if isinstance(policy, Pull) else policy).sampling(law.system)
+    sent = messages(law.system, sampling, accepted + blocked, joining, leaving)
+    return float(sent / accepted)
 
 
 def _by_class(

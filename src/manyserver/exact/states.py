@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Caps", "States", "count_states", "enumerate_states"]
+__all__ = ["Caps", "Lattice", "States", "count_by_idle", "count_states", "enumerate_states"]
 
 Caps = tuple[tuple[int, ...], ...]
 """Most jobs in the i-th longest queue of every pool, falling, shape (pool, server of the pool)."""
@@ -28,13 +28,23 @@ class States:
         Jobs at every server: pool after pool, longest queue first.
     total : numpy.ndarray of int64, shape (state,)
         Jobs in the system; does not fall.
+    """
+
+    jobs: np.ndarray
+    total: np.ndarray
+
+
+@dataclass(frozen=True)
+class Lattice(States):
+    """The states of a policy without memory: there is one for all queues within the caps.
+
+    Parameters
+    ----------
     more, less : numpy.ndarray of int32, shape (server, state)
         The state with one job more, or less, at this server; -1 if it is not among the states,
         or lists queues in the wrong order.
     """
 
-    jobs: np.ndarray
-    total: np.ndarray
     more: np.ndarray
     less: np.ndarray
 
@@ -62,7 +72,22 @@ def _count_pool(caps: Sequence[int]) -> int:
     return sum(shorter)
 
 
-def enumerate_states(caps: Caps) -> States:
+def count_by_idle(caps: Sequence[int]) -> list[int]:
+    """Count the states of one pool by its idle servers, from none to all.
+
+    Examples
+    --------
+    >>> count_by_idle((2, 2))
+    [3, 2, 1]
+    """
+    counts = []
+    for idle in range(len(caps) + 1):
+        busy = [cap - 1 for cap in caps[: len(caps) - idle]]
+        counts.append(1 if not busy else 0 if busy[-1] < 0 else _count_pool(busy))
+    return counts
+
+
+def enumerate_states(caps: Caps) -> Lattice:
     """List the states within the caps.
 
     Examples
@@ -91,7 +116,7 @@ def enumerate_states(caps: Caps) -> States:
             row[:] = np.where(step == 0, -1, position[order + step])
         return steps
 
-    return States(jobs[order], total[order], targets(more), targets(less))
+    return Lattice(jobs[order], total[order], targets(more), targets(less))
 
 
 def _outer(steps: np.ndarray, width: int) -> np.ndarray:

@@ -1,13 +1,17 @@
 """The stationary law of a finite system, with as many states as its accuracy needs."""
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from manyserver.exact.balance import Balance
-from manyserver.exact.chain import Arrivals, build_chain
-from manyserver.exact.states import Caps
+from manyserver.exact.chain import Arrivals, Chain, build_chain
+from manyserver.exact.pull import build_routed_chain
+from manyserver.exact.routers import count_routed_states
+from manyserver.exact.states import Caps, States, count_states
 from manyserver.exact.truncation import (
     first_caps,
     loss_by_level,
@@ -18,6 +22,7 @@ from manyserver.exact.truncation import (
 )
 from manyserver.model import System
 from manyserver.policies import Policy
+from manyserver.policies.pull import Pull
 
 __all__ = ["MOST_STATES", "StationaryLaw", "stationary_law"]
 
@@ -41,9 +46,8 @@ class StationaryLaw:
     Parameters
     ----------
     system : System
-    jobs : numpy.ndarray of int, shape (state, server)
-        Jobs at every server: pool after pool, and longest queue first, as servers of a pool are
-        alike.
+    states : States
+        All states, and for PULL which routers know of which idle servers.
     probabilities : numpy.ndarray, shape (state,)
         They sum to one.
     arrivals : Arrivals
@@ -56,11 +60,16 @@ class StationaryLaw:
     """
 
     system: System
-    jobs: np.ndarray
+    states: States
     probabilities: np.ndarray
     arrivals: Arrivals
     residual: float
     truncation_error: float
+
+    @property
+    def jobs(self) -> np.ndarray:
+        """Jobs at every server: pool after pool, and longest queue first, shape (state, server)."""
+        return self.states.jobs
 
     @property
     def pool_of(self) -> np.ndarray:
@@ -99,7 +108,7 @@ def stationary_law(
     system : System
         Finite; its buffers may be finite too.
     policy : Policy
-        Any policy that is a sampling and a preference.
+        Any policy that is a sampling and a preference, or PULL.
     tolerance : float
         Largest relative error of the mean number of jobs from states left out, and largest
         relative imbalance of the flows, in [1e-13, 0.01].
@@ -136,34 +145,58 @@ def stationary_law(
             f"{LARGEST_TOLERANCE:g}]"
         )
     policy.check(system)
-    caps = _sufficient_caps(system, policy, tolerance, max_states)
+    build, count = _methods(system, policy)
+    caps = _sufficient_caps(system, build, count, tolerance, max_states)
     for _ in range(MOST_ROUNDS):
-        refuse(caps, max_states)
-        chain = build_chain(system, policy, caps)
+        refuse(caps, count(caps), max_states)
+        chain = build(caps)
         probabilities, residual = Balance(chain).solve(max(0.01 * tolerance, LEAST_RESIDUAL))
         error = truncation_error(system, chain, probabilities)
         if error <= tolerance:
             return StationaryLaw(
-                system, chain.states.jobs, probabilities, chain.arrivals, residual, error
+                system, chain.states, probabilities, chain.arrivals, residual, error
             )
         loss = loss_by_level(system, chain, probabilities)
         target = tolerance / (2 * len(loss))
-        caps = raised_caps(system, caps, loss, target, step=SMALL_STEP, max_states=max_states)
+        caps = raised_caps(
+            system, caps, loss, target, count=count, step=SMALL_STEP, max_states=max_states
+        )
         del chain
     raise RuntimeError(f"the states needed were not found within {MOST_ROUNDS} rounds")
 
 
-def _sufficient_caps(system: System, policy: Policy, tolerance: float, max_states: int) -> Caps:
+def _methods(
+    system: System, policy: Policy
+) -> tuple[Callable[[Caps], Chain], Callable[[Caps], int]]:
+    """Return what builds the chain within given caps, and what counts its states."""
+    if isinstance(policy, Pull):
+        routers = policy.routers
+        return (
+            partial(build_routed_chain, system, routers),
+            lambda caps: count_routed_states(caps, routers),
+        )
+    return partial(build_chain, system, policy), count_states
+
+
+def _sufficient_caps(
+    system: System,
+    build: Callable[[Caps], Chain],
+    count: Callable[[Caps], int],
+    tolerance: float,
+    max_states: int,
+) -> Caps:
     """Grow the caps until the truncation error is small, then drop what was not needed."""
     caps = first_caps(system)
     for _ in range(MOST_ROUNDS):
-        refuse(caps, max_states)
-        chain = build_chain(system, policy, caps)
+        refuse(caps, count(caps), max_states)
+        chain = build(caps)
         probabilities, _ = Balance(chain).solve(ROUGH)
         loss = loss_by_level(system, chain, probabilities)
         target = tolerance / (2 * len(loss))
         if truncation_error(system, chain, probabilities) <= tolerance:
             return lowered_caps(system, caps, loss, target)
         del chain
-        caps = raised_caps(system, caps, loss, target, step=LARGE_STEP, max_states=max_states)
+        caps = raised_caps(
+            system, caps, loss, target, count=count, step=LARGE_STEP, max_states=max_states
+        )
     raise RuntimeError(f"the states needed were not found within {MOST_ROUNDS} rounds")

@@ -8,12 +8,12 @@ needed.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from manyserver.exact.chain import Chain
-from manyserver.exact.states import Caps, count_states
+from manyserver.exact.states import Caps
 from manyserver.model import System
 
 __all__ = [
@@ -85,7 +85,14 @@ def truncation_error(system: System, chain: Chain, probabilities: np.ndarray) ->
 
 
 def raised_caps(
-    system: System, caps: Caps, loss: np.ndarray, target: float, *, step: float, max_states: int
+    system: System,
+    caps: Caps,
+    loss: np.ndarray,
+    target: float,
+    *,
+    count: Callable[[Caps], int],
+    step: float,
+    max_states: int,
 ) -> Caps:
     """Raise the caps towards those at which no queue loses more than `target`.
 
@@ -101,13 +108,15 @@ def raised_caps(
         From :func:`loss_by_level`.
     target : float
         Largest loss at the cap of a queue.
+    count : callable
+        Counts the states within caps.
     step : float
         Largest growth of a cap, as a part of it.
     max_states : int
         Not to be passed, if some growth is possible below it.
     """
     wanted = _wanted(caps, loss, target)
-    most = min(max(FASTEST_GROWTH * count_states(caps), FREE_STATES), max_states)
+    most = min(max(FASTEST_GROWTH * count(caps), FREE_STATES), max_states)
     while True:
         limited = [
             [
@@ -117,7 +126,7 @@ def raised_caps(
             for own, wants in zip(caps, wanted, strict=True)
         ]
         new = _ordered(system, limited)
-        if count_states(new) <= most or step < SMALLEST_STEP:
+        if count(new) <= most or step < SMALLEST_STEP:
             return new
         step /= 2
 
@@ -169,9 +178,8 @@ def _ordered(system: System, caps: Sequence[Sequence[int]]) -> Caps:
     return tuple(ordered)
 
 
-def refuse(caps: Caps, max_states: int) -> None:
-    """Raise TooManyStates if there are too many states."""
-    states = count_states(caps)
+def refuse(caps: Caps, states: int, max_states: int) -> None:
+    """Raise TooManyStates if there are too many states within the caps."""
     if states <= max_states:
         return
     groups = sum(min(len(own), own[0] + 1) for own in caps)
