@@ -4,9 +4,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaincc
 
-__all__ = ["Fit", "exponent_fit", "leading_fit"]
+__all__ = [
+    "Fit",
+    "decay_fit",
+    "exponent_fit",
+    "leading_fit",
+    "root_exponent_fit",
+    "root_leading_fit",
+]
 
 WORST_P_VALUE = 0.05
 """Below this p-value of chi-square, a law is not supported by a window."""
@@ -28,6 +34,8 @@ class Fit:
     @property
     def consistent(self) -> bool:
         """Whether chi-square accepts the fit."""
+        from scipy.special import gammaincc
+
         if self.spare < 1:
             return True
         return bool(gammaincc(self.spare / 2, self.chi_square / 2) >= WORST_P_VALUE)
@@ -35,12 +43,37 @@ class Fit:
 
 def exponent_fit(x: np.ndarray, y: np.ndarray, errors: np.ndarray | None, second: bool) -> Fit:
     """Fit ``a * x**b * exp(e / x)``; the exponent of the law is linear in its parameters."""
-    second = second and x.size >= 3
-    centre = float(np.log(x).mean())
-    columns = [np.ones_like(x), np.log(x) - centre, x.min() / x]
+    return _exponential_fit(np.log(x), x.min() / x, float(x.min()), y, errors, second)
+
+
+def root_exponent_fit(
+    x: np.ndarray, y: np.ndarray, errors: np.ndarray | None, second: bool
+) -> Fit:
+    """Fit ``a * x**b * exp(e / sqrt(x))``."""
+    root = float(np.sqrt(x.min()))
+    return _exponential_fit(np.log(x), root / np.sqrt(x), root, y, errors, second)
+
+
+def decay_fit(x: np.ndarray, y: np.ndarray, errors: np.ndarray | None, second: bool) -> Fit:
+    """Fit ``a * exp(b * x + e / x)``."""
+    return _exponential_fit(x, x.min() / x, float(x.min()), y, errors, second)
+
+
+def _exponential_fit(
+    variable: np.ndarray,
+    correction: np.ndarray,
+    unit: float,
+    y: np.ndarray,
+    errors: np.ndarray | None,
+    second: bool,
+) -> Fit:
+    """Fit ``a * exp(b * variable + f * correction)``, where the second term is ``f * unit``."""
+    second = second and y.size >= 3
+    centre = float(variable.mean())
+    columns = [np.ones_like(y), variable - centre, correction]
     terms = np.stack(columns[: 3 if second else 2], axis=1)
     sign, log_y = float(np.sign(y[0])), np.log(np.abs(y))
-    weights = np.ones_like(x) if errors is None else np.abs(y) / errors
+    weights = np.ones_like(y) if errors is None else np.abs(y) / errors
     parameters, _, _ = _least_squares(terms, log_y, weights)
     residuals = weights * (log_y - terms @ parameters)
     if errors is not None:
@@ -59,15 +92,32 @@ def exponent_fit(x: np.ndarray, y: np.ndarray, errors: np.ndarray | None, second
         estimate=exponent,
         variance=float(covariance[1, 1]),
         prefactor=sign * math.exp(scale - exponent * centre),
-        second=float(parameters[2] * x.min()) if second else math.nan,
+        second=float(parameters[2] * unit) if second else math.nan,
         chi_square=float(np.sum(residuals**2)),
         spare=spare,
     )
 
 
+def root_leading_fit(x: np.ndarray, y: np.ndarray, errors: np.ndarray | None, second: bool) -> Fit:
+    """Fit ``c / x + d / x**1.5``, or the first term alone."""
+    return _power_fit(1.0, 1.5, x, y, errors, second)
+
+
 def leading_fit(x: np.ndarray, y: np.ndarray, errors: np.ndarray | None, second: bool) -> Fit:
     """Fit ``c / x + d / x**2``."""
-    terms = np.stack([1 / x, x.min() / x**2], axis=1)
+    return _power_fit(1.0, 2.0, x, y, errors)
+
+
+def _power_fit(
+    first: float,
+    following: float,
+    x: np.ndarray,
+    y: np.ndarray,
+    errors: np.ndarray | None,
+    second: bool = True,
+) -> Fit:
+    unit = float(x.min() ** (following - first))
+    terms = np.stack([x**-first, unit * x**-following], axis=1)[:, : 1 + second]
     weights = 1 / np.abs(y) if errors is None else 1 / errors
     parameters, covariance, spare = _least_squares(terms, y, weights)
     residuals = weights * (y - terms @ parameters)
@@ -75,7 +125,7 @@ def leading_fit(x: np.ndarray, y: np.ndarray, errors: np.ndarray | None, second:
         estimate=float(parameters[0]),
         variance=float(covariance[0, 0]),
         prefactor=math.nan,
-        second=float(parameters[1] * x.min()),
+        second=float(parameters[1] * unit) if second else math.nan,
         chi_square=float(np.sum(residuals**2)),
         spare=spare,
     )

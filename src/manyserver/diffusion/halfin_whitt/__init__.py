@@ -8,10 +8,13 @@ reflected diffusion (Y1, Y2), arXiv:1801.05121.
 from manyserver.diffusion.halfin_whitt.bounds import mean_waiting_bound, queue_bound
 from manyserver.diffusion.halfin_whitt.chain import chain
 from manyserver.diffusion.halfin_whitt.distances import distances
+from manyserver.diffusion.halfin_whitt.expansion import expansion
+from manyserver.diffusion.halfin_whitt.fluctuations import fluctuations
 from manyserver.diffusion.halfin_whitt.fluid import fluid, gamma_curve, hitting_time
 from manyserver.diffusion.halfin_whitt.gap import gap
 from manyserver.diffusion.halfin_whitt.lyapunov import Lyapunov, lyapunov
 from manyserver.diffusion.halfin_whitt.path import path
+from manyserver.diffusion.halfin_whitt.portrait import portrait
 from manyserver.diffusion.halfin_whitt.simulation import simulate_chain
 from manyserver.diffusion.halfin_whitt.stationary import stationary
 from manyserver.diffusion.halfin_whitt.stein import SteinSolution
@@ -21,6 +24,8 @@ __all__ = [
     "SteinSolution",
     "chain",
     "distances",
+    "expansion",
+    "fluctuations",
     "fluid",
     "gamma_curve",
     "gap",
@@ -28,6 +33,7 @@ __all__ = [
     "lyapunov",
     "mean_waiting_bound",
     "path",
+    "portrait",
     "queue_bound",
     "simulate_chain",
     "stationary",

@@ -193,8 +193,10 @@ def _planes(beta: float, n: int) -> Marginals:
     q2_mean = float(np.arange(n + 1) @ law.q2)
     q3_mean = float(np.arange(len(law.q3)) @ law.q3)
     balance = law.balance / q2_mean - (spare - 1)
-    # Conservative by comparison with complete solutions for up to 15 servers.
-    q3_error = arrivals * law.overflow * math.sqrt(n) * (1 + 1 / spare)
+    # Conservative by comparison with complete solutions for up to 15 servers, and with simulation
+    # where beta is small, when what is lost is missed for a relaxation time.
+    lasting = max(math.sqrt(n) * (1 + 1 / spare), 4.5 / beta**2)
+    q3_error = arrivals * law.overflow * lasting
     residuals = _identities(n, arrivals, busy, q2_mean, law.full)
     residuals["E G(Q1 Q2) = 0"] = balance / spare
     return Marginals(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from manyserver.diffusion.halfin_whitt.chain import marginals
+from manyserver.diffusion.halfin_whitt.chain import Marginals, marginals
 from manyserver.diffusion.halfin_whitt.labels import labelled
 from manyserver.diffusion.halfin_whitt.laws import Law
 from manyserver.diffusion.halfin_whitt.stationary import stationary_law
@@ -17,7 +18,7 @@ from manyserver.diffusion.halfin_whitt.stationary import stationary_law
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["distances"]
+__all__ = ["distances", "law_distances"]
 
 SPACING = 2e-3
 """Longest distance between two points of a distribution function."""
@@ -25,8 +26,12 @@ FIRST = 1024
 """Parts of the first cell."""
 FEWEST = 8
 """Fewest parts of the others."""
-SPLINE = 1001
+FAR = 9.0
+"""The law of Y1 ends that far below its mean."""
+SPLINE = 401
 """Points of the spline for the law of Y1."""
+LOWEST_LOG, SPACING_LOG = -30.0, 0.05
+"""Start and spacing of the spline for the law of Y2, over log(y); below, it is a pure power."""
 
 
 def distances(beta: float, n: int) -> xr.Dataset:
@@ -61,32 +66,35 @@ def distances(beta: float, n: int) -> xr.Dataset:
     >>> round(float(ms.halfin_whitt.distances(1.0, 100).q2_wasserstein), 5)
     0.2141
     """
-    limit = stationary_law(beta)
     queues = marginals(beta, n)
-    root = math.sqrt(queues.n)
-    most_idle = max(len(queues.q1), math.ceil((beta + 9) * root))
+    return labelled(
+        {**law_distances(stationary_law(beta), queues), "truncation_error": queues.error},
+        {},
+        {"method": "distance from the Halfin-Whitt diffusion", "beta": beta, "n_servers": n},
+    )
+
+
+def law_distances(limit: Law, queues: Marginals) -> dict[str, float]:
+    """Return the four distances between a law of the diffusion and one of queues, by name."""
+    beta, root = limit.profile.beta, math.sqrt(queues.n)
+    most_idle = max(len(queues.q1), math.ceil((beta + FAR) * root))
     q1 = _compare(
         np.arange(1 - most_idle, 1) / root,
         np.pad(queues.q1, (most_idle - len(queues.q1), 0)),
-        _interpolated(limit, -most_idle / root),
+        _interpolated_y1(limit),
     )
     most_waiting = max(len(queues.q2), math.ceil(40 / beta * root))
     q2 = _compare(
         np.arange(most_waiting) / root,
         np.pad(queues.q2, (0, most_waiting - len(queues.q2))),
-        lambda y: limit.y2(np.maximum(y, np.finfo(float).tiny))[1],
+        _interpolated_y2(limit),
     )
-    return labelled(
-        {
-            "q1_kolmogorov": q1[0],
-            "q1_wasserstein": q1[1],
-            "q2_kolmogorov": q2[0],
-            "q2_wasserstein": q2[1],
-            "truncation_error": queues.error,
-        },
-        {},
-        {"method": "distance from the Halfin-Whitt diffusion", "beta": beta, "n_servers": n},
-    )
+    return {
+        "q1_kolmogorov": q1[0],
+        "q1_wasserstein": q1[1],
+        "q2_kolmogorov": q2[0],
+        "q2_wasserstein": q2[1],
+    }
 
 
 def _compare(
@@ -120,8 +128,24 @@ def _absolute(values: np.ndarray, points: np.ndarray) -> np.ndarray:
     return np.asarray(area * np.diff(points) / 2)
 
 
-def _interpolated(limit: Law, lowest: float) -> Callable[[np.ndarray], np.ndarray]:
+@lru_cache(maxsize=4)
+def _interpolated_y1(limit: Law) -> Callable[[np.ndarray], np.ndarray]:
     """Return the distribution function of Y1, which is smooth, by a spline."""
-    points = np.linspace(lowest, 0.0, SPLINE)
+    points = np.linspace(-limit.profile.beta - FAR, 0.0, SPLINE)
     spline = CubicSpline(points, limit.y1(points)[1])
-    return lambda x: np.asarray(spline(x))
+    return lambda x: np.where(x < points[0], 0.0, spline(np.maximum(x, points[0])))
+
+
+@lru_cache(maxsize=4)
+def _interpolated_y2(limit: Law) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the distribution function of Y2 by a spline over log(y)."""
+    logs = np.arange(LOWEST_LOG, math.log(80 / limit.profile.beta), SPACING_LOG)
+    spline = CubicSpline(logs, limit.y2(np.exp(logs))[1])
+    tiny = np.finfo(float).tiny
+
+    def cdf(y: np.ndarray) -> np.ndarray:
+        log = np.log(np.maximum(y, tiny))
+        inside = np.clip(log, logs[0], logs[-1])
+        return np.asarray(spline(inside) * np.exp(limit.theta * np.minimum(log - logs[0], 0.0)))
+
+    return cdf

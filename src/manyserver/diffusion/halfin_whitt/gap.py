@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from manyserver.diffusion.halfin_whitt.arguments import check_n, check_number
 from manyserver.diffusion.halfin_whitt.exponent import small_exponent
 from manyserver.diffusion.halfin_whitt.labels import labelled
 from manyserver.diffusion.halfin_whitt.march import Resolution
-from manyserver.diffusion.halfin_whitt.rates import chain_rate, diffusion_rate, essential_edge
+from manyserver.diffusion.halfin_whitt.rates import (
+    chain_edge,
+    chain_rate,
+    diffusion_rate,
+    essential_edge,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -71,5 +75,5 @@ def gap(beta: float, n: int | None = None) -> xr.Dataset:
     if n is not None:
         attrs["n_servers"] = n = check_n(n, beta)
         values["chain_gap"] = chain_rate(beta, n)
-        values["chain_edge"] = n * (1 - math.sqrt(1 - beta / math.sqrt(n))) ** 2
+        values["chain_edge"] = chain_edge(beta, n)
     return labelled(values, {}, attrs)

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from manyserver.variables import Variable
+from manyserver.variables import HALF_WIDTH, Variable
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["VARIABLES", "labelled"]
+__all__ = ["VARIABLES", "labelled", "lookup"]
 
 _GRID = ("x1", "x2")
 _PATH = ("replication", "time")
+_FLUID = ("path", "step")
 
 VARIABLES: dict[str, Variable] = {
     # Coordinates
@@ -101,6 +102,50 @@ VARIABLES: dict[str, Variable] = {
     "q2_wasserstein": Variable((), "1", "W_1", "Wasserstein distance of Q2/sqrt(n) and Y2"),
     "q1_kolmogorov": Variable((), "1", "", "Kolmogorov distance of (Q1-n)/sqrt(n) and Y1"),
     "q1_wasserstein": Variable((), "1", "W_1", "Wasserstein distance of (Q1-n)/sqrt(n) and Y1"),
+    # In the scale of the diffusion, of the queues and of their limit alike
+    "scaled_idle_mean": Variable(
+        (), "1", r"E(n-Q_1)/\sqrt n", "mean number of idle servers over sqrt(n), or -E Y1"
+    ),
+    "scaled_waiting_mean": Variable(
+        (), "1", r"E Q_2/\sqrt n", "mean number of waiting customers over sqrt(n), or E Y2"
+    ),
+    "scaled_idle_variance": Variable(
+        (), "1", r"\operatorname{Var} Q_1/n", "variance of the busy servers over n, or Var Y1"
+    ),
+    "scaled_waiting_variance": Variable(
+        (), "1", r"\operatorname{Var} Q_2/n", "variance of the waiting customers over n, or Var Y2"
+    ),
+    "scaled_waiting_probability": Variable(
+        (), "1", r"\sqrt n P_w", "probability that a customer waits times sqrt(n), or E Y2"
+    ),
+    "scaled_waiting_mean_error": Variable(
+        (), "1", "", "error of the scaled mean number of waiting customers"
+    ),
+    "interval_reliable": Variable((), "1", "", "whether the half-widths rest on enough batches"),
+    "y1_grid": Variable(("x1",), "1", "x_1", "minus idle servers over sqrt(n), of the grid"),
+    "y2_grid": Variable(("x2",), "1", "x_2", "waiting customers over sqrt(n), of the grid"),
+    # Fluctuations and expansion
+    "y1_asymptotic_variance": Variable(
+        (), "time", r"\sigma_1^2", "T times the variance of the average of Y1 over a long time T"
+    ),
+    "y2_asymptotic_variance": Variable(
+        (), "time", r"\sigma_2^2", "T times the variance of the average of Y2 over a long time T"
+    ),
+    "y1_asymptotic_variance_error": Variable((), "time", "", "error of that of Y1"),
+    "y2_asymptotic_variance_error": Variable((), "time", "", "error of that of Y2"),
+    "first_coefficient": Variable((), "1", "c_1", "c1 in E Y2 - E Q2/sqrt(n) ~ c1/sqrt(n) + c2/n"),
+    "second_coefficient": Variable((), "1", "c_2", "c2 in E Y2 - E Q2/sqrt(n) ~ c1/sqrt(n) + c2/n"),
+    "first_coefficient_error": Variable((), "1", "", "error of c1"),
+    "second_coefficient_error": Variable((), "1", "", "error of c2"),
+    # Fluid model
+    "excess_cost": Variable(_GRID, "time", "F", "solution of the Stein equation"),
+    "excess_level": Variable((), "1", r"\kappa", "level of the excess in the Stein equation"),
+    "curve_level": Variable(("curve",), "1", r"\kappa", "level at which paths reach the axis"),
+    "gamma_curve": Variable(
+        ("curve", "x1"), "1", r"\Gamma^{(\kappa)}", "height from which paths reach that level"
+    ),
+    "fluid_y1": Variable(_FLUID, "1", "v_1", "fluid path: minus idle servers over sqrt(n)"),
+    "fluid_y2": Variable(_FLUID, "1", "v_2", "fluid path: waiting customers over sqrt(n)"),
     # Relaxation
     "spectral_gap": Variable((), "1/time", r"\gamma", "relaxation rate of smooth functions"),
     "spectral_gap_error": Variable((), "1/time", "", "error of the relaxation rate"),
@@ -117,6 +162,20 @@ VARIABLES: dict[str, Variable] = {
     ),
 }
 """The registry, by name."""
+
+
+def lookup(name: str) -> Variable:
+    """Return the description of a variable, or of its half-width.
+
+    Raises
+    ------
+    KeyError
+        If there is no such variable.
+    """
+    if name not in VARIABLES and name.endswith(HALF_WIDTH):
+        base = VARIABLES[name.removesuffix(HALF_WIDTH)]
+        return Variable(base.dims, base.units, "", f"95 % half-width: {base.long_name}")
+    return VARIABLES[name]
 
 
 def labelled(
@@ -144,7 +203,7 @@ def labelled(
     import xarray as xr
 
     def described(name: str, value: object) -> tuple[tuple[str, ...], np.ndarray, dict[str, str]]:
-        variable = VARIABLES[name]
+        variable = lookup(name)
         text = {"units": variable.units, "long_name": variable.long_name}
         if variable.symbol:
             text["symbol"] = variable.symbol

@@ -22,7 +22,7 @@ LOGS = np.linspace(-42.0, 0.0, 2100)
 """Nodes of the Laplace identity, as log(a / largest)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Law:
     """Stationary law of the diffusion (Y1, Y2).
 

@@ -98,6 +98,7 @@ def march(
     *,
     decay: float = 0.0,
     rate: float | None = None,
+    source: np.ndarray | None = None,
 ) -> Profile:
     """March from y = 240 / beta down to `lowest`.
 
@@ -112,6 +113,9 @@ def march(
         gamma of the module's equations.
     rate : float, optional
         Decay of nu in y, beta by default.
+    source : numpy.ndarray, shape (stage, node), optional
+        Added to the right-hand side of the first equation, scaled like q. The solution then
+        starts from zero, and the balance across levels is not imposed.
 
     Returns
     -------
@@ -123,12 +127,18 @@ def march(
     start, stop = -np.log(HIGHEST / beta), -np.log(lowest)
     edges = np.linspace(start, stop, int(np.ceil((stop - start) / STEP)) + 1)
     unknown = _guess(beta, HIGHEST / beta, basis)
+    if source is not None:
+        unknown = np.zeros_like(unknown)
     levels, solutions = [], []
-    for low, high in pairwise(edges):
+    for number, (low, high) in enumerate(pairwise(edges)):
         y = np.exp(-(low + (high - low) * (steps.points[1:] + 1) / 2))
         operator, mass = _operator(y, beta, decay, rate, basis)
-        conserved = mass if decay == 0.0 else None
-        solution = _step(unknown, operator, conserved, 2 / (high - low) * steps.derivative)
+        conserved = mass if decay == 0.0 and source is None else None
+        right = np.zeros(operator.shape[:2])
+        if source is not None:
+            stages = slice(number * len(y), (number + 1) * len(y))
+            right[:, 1:] = source[stages, 1:-1]
+        solution = _step(unknown, operator, conserved, 2 / (high - low) * steps.derivative, right)
         unknown = solution[-1]
         levels.append(y)
         solutions.append(solution)
@@ -174,7 +184,11 @@ def _operator(
 
 
 def _step(
-    start: np.ndarray, operator: np.ndarray, mass: np.ndarray | None, derivative: np.ndarray
+    start: np.ndarray,
+    operator: np.ndarray,
+    mass: np.ndarray | None,
+    derivative: np.ndarray,
+    source: np.ndarray,
 ) -> np.ndarray:
     """Solve one step for all its stages; with `mass`, that equation replaces the first."""
     stages, nodes = operator.shape[:2]
@@ -183,7 +197,7 @@ def _step(
     blocks[:, :, node, node] = derivative[:, 1:, None]
     stage = np.arange(stages)
     blocks[stage, stage] -= operator
-    right = -derivative[:, :1] * start
+    right = source - derivative[:, :1] * start
     if mass is not None:
         blocks[:, :, 0] = 0.0
         blocks[stage, stage, 0] = mass

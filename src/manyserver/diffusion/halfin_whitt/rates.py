@@ -12,7 +12,7 @@ from manyserver.diffusion.halfin_whitt.exponent import small_exponent
 from manyserver.diffusion.halfin_whitt.march import Profile, Resolution, march
 from manyserver.diffusion.halfin_whitt.recursion import Levels, secular_logarithm
 
-__all__ = ["chain_rate", "diffusion_rate", "essential_edge"]
+__all__ = ["chain_edge", "chain_rate", "diffusion_rate", "essential_edge"]
 
 LOWEST = 0.01
 """Level at which the march meets the power series in y."""
@@ -25,6 +25,10 @@ FASTEST_CHAIN = 1.987
 STEPS = 16
 """Steps of the search up to the edge of the continuous spectrum."""
 PRECISION = 1e-11
+LAST_STEP = 1e-7
+"""The secant method ends with a step of this part of the edge; its error is far smaller."""
+ROUGH = Resolution(degree=30, stages=4)
+"""Resolution of the search for a root, to some 1e-6 of it."""
 DOUBLE = 1e-10
 """A dip to this part of the values around it is a double root, to 1e-5 of a step."""
 REACH = 90.0
@@ -39,6 +43,14 @@ def essential_edge(beta: float) -> float:
     return beta * beta / 4
 
 
+def chain_edge(beta: float, n: int) -> float:
+    """Return the rate at which n busy servers with an infinite queue relax.
+
+    It tends to :func:`essential_edge`.
+    """
+    return n * (1 - math.sqrt(1 - beta / math.sqrt(n))) ** 2
+
+
 def diffusion_rate(beta: float, resolution: Resolution, near: float | None = None) -> float:
     """Return the smallest positive rate gamma at which smooth functions relax.
 
@@ -48,20 +60,21 @@ def diffusion_rate(beta: float, resolution: Resolution, near: float | None = Non
         int f q dx - f(0, y) nu    is the same for all y.
 
     It is zero for large y, and for small y exactly when gamma is a rate. With `near`, the root
-    near that is returned without a search.
+    near that is returned without a search; the search is at a rough resolution.
     """
     theta = small_exponent(beta)
     edge = min(essential_edge(beta), FASTEST)
 
-    def secular(decay: float) -> float:
+    def secular(decay: float, resolution: Resolution) -> float:
         # The solution that falls fastest for large y, and takes over as y decreases.
         rate = beta / 2 + math.sqrt(max(essential_edge(beta) - decay, 0.0))
         profile = march(beta, resolution, LOWEST, decay=decay, rate=rate)
         return _pairing(profile, decay, theta) / decay
 
-    if near is not None:
-        return float(newton(secular, near, x1=near * (1 - 1e-6), tol=PRECISION * edge))
-    return _first_root(secular, edge, edge)
+    if near is None:
+        near = _first_root(lambda decay: secular(decay, ROUGH), edge, edge)
+    found = newton(secular, near, x1=near * (1 - 1e-6), args=(resolution,), tol=LAST_STEP * edge)
+    return float(found)
 
 
 def _pairing(profile: Profile, decay: float, theta: float) -> float:

@@ -151,6 +151,8 @@ class LevelLaw:
     idle_q2_mean : float
         E (n - Q1) Q2.
     n_states : int
+    joint : numpy.ndarray, shape (kept, kept)
+        P(Q1 = n - i, Q2 = k), with i along rows and k along columns, as far as it was kept.
     """
 
     q1: np.ndarray
@@ -158,14 +160,17 @@ class LevelLaw:
     full: np.ndarray
     idle_q2_mean: float
     n_states: int
+    joint: np.ndarray
 
 
-def level_law(states: Levels) -> LevelLaw:
+def level_law(states: Levels, keep: tuple[int, int] = (0, 0)) -> LevelLaw:
     """Solve the stationary law.
 
     Parameters
     ----------
     states : Levels
+    keep : tuple of int, optional
+        Numbers of i and of levels of which to keep the joint law.
 
     Returns
     -------
@@ -178,6 +183,7 @@ def level_law(states: Levels) -> LevelLaw:
     marginal = np.zeros(width)  # sum over levels >= k, per unit of a p_{k-1}(0)
     above = np.zeros(0)  # (k + 1) r_{k+1}
     n_states = 0
+    joint = np.zeros(keep)  # r_k(i) / r_k(0)
     for level in _levels(states, 0.0):
         size = len(level.leave)
         inflow = np.zeros(size)
@@ -199,6 +205,9 @@ def level_law(states: Levels) -> LevelLaw:
         idle_sum[level.number] = law @ idle[width - size :]
         above = level.number * law
         n_states += size
+        if level.number < keep[1]:
+            kept = law[::-1][: keep[0]]
+            joint[: len(kept), level.number] = kept / law[-1]
     # In proportion to P(Q1 = n, Q2 = 0); the flow up to each level equals that down from it.
     factors = arrivals * corner
     factors[0] = 1.0
@@ -208,7 +217,8 @@ def level_law(states: Levels) -> LevelLaw:
     number = np.arange(1, top + 1)
     q2 = np.concatenate([[law.sum() / total], flow / number])
     idle_q2_mean = float((number * flow) @ idle_sum[1:])
-    return LevelLaw(marginal / total, q2, full, idle_q2_mean, n_states)
+    joint[:, : top + 1] *= full[: keep[1]]
+    return LevelLaw(marginal / total, q2, full, idle_q2_mean, n_states, joint)
 
 
 def secular_logarithm(states: Levels, decay: float) -> tuple[float, float]:

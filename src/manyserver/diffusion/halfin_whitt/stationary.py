@@ -17,7 +17,7 @@ from manyserver.diffusion.halfin_whitt.march import Resolution
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["stationary", "stationary_law"]
+__all__ = ["check_stationary", "resolution_of", "stationary", "stationary_law"]
 
 LARGEST = 6.0
 """For larger beta the boundary is hit too rarely for the resolution of a double."""
@@ -29,7 +29,7 @@ LARGE = (35.0, 50.0, 70.0, 100.0)
 
 def stationary_law(beta: float) -> Law:
     """Return the stationary law at full resolution; `beta` as in :func:`stationary`."""
-    return law(_check(beta), _resolution(beta))
+    return law(check_stationary(beta), resolution_of(beta))
 
 
 def stationary(
@@ -82,9 +82,9 @@ def stationary(
     >>> result.y2_cdf.values.round(8).tolist()
     [0.55039657, 0.71480715, 0.87926428]
     """
-    beta = _check(beta)
+    beta = check_stationary(beta)
     fine = stationary_law(beta)
-    resolution = _resolution(beta)
+    resolution = resolution_of(beta)
     coarse = law(beta, Resolution(resolution.degree - 6, resolution.stages - 1))
     x1 = _default_y1(beta) if y1 is None else -_distances_from_zero("y1", y1, -1.0)
     x2 = _default_y2(fine) if y2 is None else _distances_from_zero("y2", y2, 1.0)
@@ -102,7 +102,8 @@ def stationary(
     )
 
 
-def _check(beta: float) -> float:
+def check_stationary(beta: float) -> float:
+    """Return a beta in the range of the march, or raise ValueError."""
     number = check_number("beta", beta, above=0)
     if not SMALLEST <= number <= LARGEST:
         raise ValueError(f"beta = {beta!r}: must be from {SMALLEST:g} to {LARGEST:g}")
@@ -122,8 +123,8 @@ def _distances_from_zero(name: str, points: ArrayLike, sign: float) -> np.ndarra
     return distances
 
 
-def _resolution(beta: float) -> Resolution:
-    """Follow the interval in x, which grows with beta."""
+def resolution_of(beta: float) -> Resolution:
+    """Return the full resolution; follow the interval in x, which grows with beta."""
     return Resolution(degree=min(44 + 4 * math.ceil(beta), 64), stages=7)
 
 
