@@ -1,0 +1,177 @@
+"""What the law of the job size is: moments, distribution, samples, and what is left of a job.
+
+Beside the law itself, a simulation needs what a server works on at a random time. That job was
+drawn with probability in proportion to its size, the *length-biased* law
+``P(X* <= x) = E[X; X <= x] / E[X]``, and a uniform part of it is left, the *residual* law
+``P(R > x) = E[(X - x)+] / E[X]``.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from numbers import Integral, Real
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+__all__ = ["SizeLaw", "checked_count", "checked_number", "invert"]
+
+BISECTIONS = 200
+
+
+def checked_number(name: str, value: object, above: float = 0.0, closed: bool = False) -> float:
+    """Return `value` as a finite number greater than `above` (or equal), or raise ValueError."""
+    number = not isinstance(value, bool) and isinstance(value, Real)
+    if not number or not math.isfinite(float(value)):  # type: ignore[arg-type]
+        raise ValueError(f"{name} = {value!r}: must be a finite number")
+    result = float(value)  # type: ignore[arg-type]
+    if result < above or (result == above and not closed):
+        bound = f">= {above:g}" if closed else f"greater than {above:g}"
+        raise ValueError(f"{name} = {value!r}: must be {bound}")
+    return result
+
+
+def checked_count(name: str, value: object) -> int:
+    """Return `value` as an integer >= 1, or raise ValueError."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} = {value!r}: must be an integer >= 1")
+    return int(value)
+
+
+class SizeLaw(ABC):
+    """A law of the job size.
+
+    A subclass is a frozen dataclass whose fields are the law's parameters, `mean` among them, and
+    `scv`, which is no parameter if it follows from them. A module in this package that defines
+    one is found by :func:`manyserver.sizes` under the class attribute `name`.
+
+    Attributes
+    ----------
+    mean : float
+        Mean size.
+    scv : float
+        Squared coefficient of variation, the variance over the squared mean; may be infinite.
+    variance : float
+        May be infinite.
+    tail_index : float
+        Moments of every smaller order are finite, and no others; infinite if all are.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    mean: float
+    scv: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", checked_number("mean", self.mean))
+
+    @property
+    def variance(self) -> float:
+        """Variance."""
+        return self.scv * self.mean**2
+
+    @property
+    def tail_index(self) -> float:
+        """Moments of every smaller order are finite."""
+        return math.inf
+
+    def has_moment(self, order: float) -> bool:
+        """Whether the moment of an order is finite.
+
+        Examples
+        --------
+        >>> import manyserver as ms
+        >>> ms.sizes("pareto", shape=2).has_moment(2)
+        False
+        """
+        return order < self.tail_index
+
+    @abstractmethod
+    def cdf(self, x: ArrayLike) -> np.ndarray:
+        """Probability that a size is at most `x`, of the same shape."""
+
+    @abstractmethod
+    def length_biased_cdf(self, x: ArrayLike) -> np.ndarray:
+        """Part of all work that is in jobs of size at most `x`, of the same shape."""
+
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
+        """Smallest size x with ``cdf(x) >= probability``, which lies in [0, 1)."""
+        return invert(self.cdf, probability, self.mean)
+
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Draw independent sizes, shape (count,)."""
+        return self.quantile(rng.random(count))
+
+    @abstractmethod
+    def sample_length_biased(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Draw sizes with probability in proportion to the size, shape (count,)."""
+
+    def residual_cdf(self, x: ArrayLike) -> np.ndarray:
+        """Probability that at most `x` is left of the job in service at a random time."""
+        x = np.asarray(x, dtype=float)
+        left = (1 - self.length_biased_cdf(x)) - x / self.mean * (1 - self.cdf(x))
+        return np.asarray(np.clip(1 - left, 0.0, 1.0))
+
+    def residual_quantile(self, probability: ArrayLike) -> np.ndarray:
+        """Invert :meth:`residual_cdf` at probabilities in [0, 1)."""
+        return invert(self.residual_cdf, probability, self.mean)
+
+    def sample_residual(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Draw what is left of jobs in service at a random time, shape (count,)."""
+        return self.sample_length_biased(rng, count) * rng.random(count)
+
+    def phases(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return (alpha, T) if the law is of phase type, shapes (phase,), (phase, phase).
+
+        A job starts in a phase drawn from alpha; T holds the rates between phases, and minus the
+        rate of leaving each on its diagonal.
+        """
+        return None
+
+    @classmethod
+    def parameter_names(cls) -> tuple[str, ...]:
+        """Return the names of the parameters."""
+        return tuple(field.name for field in fields(cls) if field.init)  # type: ignore[arg-type]
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """The parameters by name, as plain JSON values, in alphabetical order."""
+        return {name: _plain(getattr(self, name)) for name in sorted(self.parameter_names())}
+
+
+def _plain(value: object) -> object:
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def invert(cdf: object, probability: ArrayLike, scale: float) -> np.ndarray:
+    """Find the smallest x >= 0 with ``cdf(x) >= probability`` by bisection, to rounding.
+
+    Parameters
+    ----------
+    cdf : callable
+        Non-decreasing, of an array.
+    probability : array_like
+        In [0, 1).
+    scale : float
+        About the size of a result.
+    """
+    wanted = np.asarray(probability, dtype=float)
+    if not ((wanted >= 0) & (wanted < 1)).all():
+        raise ValueError(f"probability = {probability!r}: must lie in [0, 1)")
+    flat = wanted.ravel()
+    low, high = np.zeros_like(flat), np.full_like(flat, scale)
+    short = cdf(high) < flat  # type: ignore[operator]
+    while short.any():
+        low[short] = high[short]
+        high[short] *= 2
+        short[short] = cdf(high[short]) < flat[short]  # type: ignore[operator]
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        if ((middle <= low) | (middle >= high)).all():
+            break
+        below = cdf(middle) < flat  # type: ignore[operator]
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return high.reshape(wanted.shape)

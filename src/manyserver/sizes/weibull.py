@@ -1,0 +1,74 @@
+"""Weibull sizes."""
+
+import math
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from manyserver.sizes.base import SizeLaw, checked_number
+
+__all__ = ["Weibull"]
+
+SMALLEST_SHAPE = 0.05
+"""With a smaller one the variance is beyond what floating point can do."""
+
+
+@dataclass(frozen=True)
+class Weibull(SizeLaw):
+    """Weibull's law: ``P(X > x) = exp(-(x / scale)**shape)``.
+
+    Parameters
+    ----------
+    shape : float
+        At least 0.05; the tail is heavier than an exponential one below one.
+    mean : float
+    """
+
+    name: ClassVar[str] = "weibull"
+    title: ClassVar[str] = "Weibull"
+
+    shape: float
+    mean: float = 1.0
+    scv: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "shape", checked_number("shape", self.shape))
+        if self.shape < SMALLEST_SHAPE:
+            raise ValueError(f"shape = {self.shape!r}: must be at least {SMALLEST_SHAPE:g}")
+        moments = [math.gamma(1 + order / self.shape) for order in (1, 2)]
+        object.__setattr__(self, "scv", moments[1] / moments[0] ** 2 - 1)
+
+    @property
+    def scale(self) -> float:
+        """Scale of the sizes."""
+        return self.mean / math.gamma(1 + 1 / self.shape)
+
+    def _power(self, x: ArrayLike) -> np.ndarray:
+        return np.asarray((np.maximum(x, 0.0) / self.scale) ** self.shape)
+
+    def cdf(self, x: ArrayLike) -> np.ndarray:
+        """Probability that a size is at most `x`."""
+        return np.asarray(-np.expm1(-self._power(x)))
+
+    def quantile(self, probability: ArrayLike) -> np.ndarray:
+        """Smallest size x with ``cdf(x) >= probability``."""
+        left = -np.log1p(-np.asarray(probability, dtype=float))
+        return np.asarray(self.scale * left ** (1 / self.shape))
+
+    def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Draw independent sizes."""
+        return self.scale * rng.standard_exponential(count) ** (1 / self.shape)
+
+    def length_biased_cdf(self, x: ArrayLike) -> np.ndarray:
+        """Part of all work that is in jobs of size at most `x`."""
+        from scipy.special import gammainc
+
+        return np.asarray(gammainc(1 + 1 / self.shape, self._power(x)))
+
+    def sample_length_biased(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        """Draw sizes with probability in proportion to the size."""
+        power = rng.standard_gamma(1 + 1 / self.shape, count)
+        return np.asarray(self.scale * power ** (1 / self.shape))

@@ -1,0 +1,208 @@
+"""Every law agrees with itself, with its samples, and with scipy where scipy has it."""
+
+import json
+import math
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests.sizes.laws import laws
+
+import manyserver as ms
+from manyserver.sizes import SizeLaw, names, size_class
+from manyserver.sizes.base import invert
+
+SEED = int(os.environ.get("MANYSERVER_TEST_SEED", "1"))
+SAMPLES = 4000
+EVERY = pytest.mark.parametrize("law", laws(), ids=str)
+DISCRETE = {"deterministic", "empirical"}
+GRID = np.concatenate([[0.0], np.geomspace(1e-5, 1e9, 20_000)])
+
+
+def test_the_registry_finds_every_law() -> None:
+    assert set(names()) == {
+        "deterministic",
+        "empirical",
+        "erlang",
+        "exponential",
+        "hyperexponential",
+        "lognormal",
+        "pareto",
+        "phase_type",
+        "power_law",
+        "weibull",
+    }
+    assert all(size_class(name).name == name for name in names())
+
+
+@EVERY
+def test_the_mean_is_one(law: SizeLaw) -> None:
+    assert law.mean == 1
+    left = np.trapezoid(1 - law.cdf(GRID), GRID)
+    assert left == pytest.approx(1, rel=1e-3)
+
+
+@EVERY
+def test_variance(law: SizeLaw) -> None:
+    """The mean residual is (1 + scv) / 2."""
+    residual = np.trapezoid(1 - law.residual_cdf(GRID), GRID)
+    if law.has_moment(2):
+        assert law.variance == law.scv
+        assert residual == pytest.approx((1 + law.scv) / 2, rel=2e-3)
+    else:
+        assert math.isinf(law.scv)
+        assert residual > 4
+
+
+@EVERY
+def test_scaling(law: SizeLaw) -> None:
+    wide = type(law)(**law.parameters | {"mean": 4.0})
+    x = np.linspace(0.01, 5, 50)
+    assert wide.cdf(4 * x) == pytest.approx(law.cdf(x), abs=1e-12)
+    assert wide.quantile(0.7) == pytest.approx(4 * law.quantile(0.7), rel=1e-9)
+    assert (wide.mean, wide.scv) == pytest.approx((4, law.scv))
+    assert wide.variance == pytest.approx(16 * law.variance)
+
+
+@EVERY
+def test_cdf_and_quantile(law: SizeLaw) -> None:
+    x = np.array([-1.0, 0.0, *np.geomspace(1e-3, 1e4, 80)])
+    for cdf in (law.cdf(x), law.length_biased_cdf(x), law.residual_cdf(x)):
+        assert cdf[0] == 0
+        assert (np.diff(cdf) >= -1e-12).all()
+        assert (cdf >= 0).all()
+        assert (cdf <= 1).all()
+    part = np.array([0.001, 0.3, 0.5, 0.9, 0.9999])
+    at = law.quantile(part)
+    assert (law.cdf(at) >= part - 1e-12).all()
+    assert (law.cdf(at * (1 - 1e-9)) <= part + 1e-9).all() or law.name in DISCRETE
+    assert at == pytest.approx(invert(law.cdf, part, 1.0), rel=1e-9)
+    assert law.residual_cdf(law.residual_quantile(part)) == pytest.approx(part, abs=1e-9)
+
+
+@EVERY
+def test_the_residual_law_has_the_tail_as_its_density(law: SizeLaw) -> None:
+    x = np.linspace(0, 8, 16_001)
+    tail = 1 - law.cdf(x)
+    grown = np.concatenate([[0.0], np.cumsum((tail[1:] + tail[:-1]) / 2 * np.diff(x))])
+    assert law.residual_cdf(x) == pytest.approx(grown, abs=5e-4)
+
+
+def assert_law(sample: np.ndarray, cdf: np.ndarray) -> None:
+    """Kolmogorov and Smirnov, at the right of jumps: rejects with probability at most 1e-6."""
+    order = np.argsort(sample)
+    last = np.append(np.diff(sample[order]) > 0, True)
+    distance = np.abs(np.arange(1, len(sample) + 1) / len(sample) - cdf[order])[last].max()
+    assert stats.kstwo.sf(distance, len(sample)) > 1e-6
+
+
+@EVERY
+def test_samples(law: SizeLaw) -> None:
+    rng = np.random.default_rng(SEED)
+    sizes = law.sample(rng, SAMPLES)
+    assert sizes.shape == (SAMPLES,)
+    assert_law(sizes, law.cdf(sizes))
+    biased = law.sample_length_biased(rng, SAMPLES)
+    assert_law(biased, law.length_biased_cdf(biased))
+    residual = law.sample_residual(rng, SAMPLES)
+    assert_law(residual, law.residual_cdf(residual))
+    again = law.sample(np.random.default_rng(SEED), SAMPLES)
+    assert (again == sizes).all()
+
+
+@EVERY
+def test_phases_are_the_same_law(law: SizeLaw) -> None:
+    phases = law.phases()
+    if phases is None:
+        assert law.name in {"deterministic", "empirical", "lognormal", "pareto", "power_law"} | {
+            "weibull"
+        }
+        return
+    other = ms.sizes("phase_type", alpha=phases[0].tolist(), T=phases[1].tolist())
+    x = np.linspace(0, 20, 60)
+    assert other.mean == pytest.approx(1)
+    assert other.scv == pytest.approx(law.scv)
+    assert other.cdf(x) == pytest.approx(law.cdf(x), abs=1e-12)
+    assert other.length_biased_cdf(x) == pytest.approx(law.length_biased_cdf(x), abs=1e-12)
+
+
+@EVERY
+def test_parameters_are_plain_and_complete(law: SizeLaw) -> None:
+    parameters = json.loads(json.dumps(law.parameters))
+    assert ms.sizes(law.name, **parameters) == law
+    assert hash(ms.sizes(law.name, **parameters)) == hash(law)
+
+
+ORACLES = [
+    (ms.sizes("exponential"), stats.expon()),
+    (ms.sizes("erlang", shape=4), stats.gamma(4, scale=1 / 4)),
+    (ms.sizes("lognormal", scv=3), stats.lognorm(math.sqrt(math.log(4)), scale=1 / 2)),
+    (ms.sizes("pareto", shape=2.5), stats.pareto(2.5, scale=0.6)),
+    (ms.sizes("power_law"), stats.pareto(2, scale=0.5)),
+    (ms.sizes("weibull", shape=0.5), stats.weibull_min(0.5, scale=0.5)),
+]
+
+
+@pytest.mark.parametrize(("law", "oracle"), ORACLES, ids=[str(law) for law, _ in ORACLES])
+def test_scipy_agrees(law: SizeLaw, oracle: Any) -> None:
+    x = np.geomspace(0.01, 100, 40)
+    part = np.array([0.01, 0.5, 0.99])
+    assert law.cdf(x) == pytest.approx(oracle.cdf(x), abs=1e-13)
+    assert law.quantile(part) == pytest.approx(oracle.ppf(part))
+    assert law.mean == pytest.approx(oracle.mean())
+    assert law.variance == pytest.approx(oracle.var())
+
+
+def test_which_moments_exist() -> None:
+    heavy = ms.sizes("pareto", shape=2.5)
+    assert heavy.has_moment(2)
+    assert not heavy.has_moment(2.5)
+    assert heavy.tail_index == 2.5
+    assert math.isinf(ms.sizes("power_law").variance)
+    assert ms.sizes("lognormal", scv=1).has_moment(100)
+
+
+def test_the_power_law_of_the_paper() -> None:
+    """P(X > x) = 1 / (4 x^2) from 1/2 on."""
+    x = np.array([0.4, 0.5, 1.0, 10.0])
+    assert 1 - ms.sizes("power_law").cdf(x) == pytest.approx([1, 1, 1 / 4, 1 / 400])
+
+
+def test_balanced_means() -> None:
+    law = ms.sizes("hyperexponential", scv=4)
+    assert isinstance(law, size_class("hyperexponential"))
+    assert law.weights * law.means == pytest.approx([0.5, 0.5])  # type: ignore[attr-defined]
+
+
+BAD = [
+    ("paretto", {}, "did you mean 'pareto'"),
+    ("pareto", {}, "shape: is missing"),
+    ("pareto", {"shape": 1}, "shape = 1: must be greater than 1"),
+    ("pareto", {"shap": 2}, "did you mean 'shape'"),
+    ("power_law", {"shape": 3}, "shape = 3"),
+    ("exponential", {"mean": 0}, "mean = 0: must be greater than 0"),
+    ("exponential", {"mean": "1"}, "mean = '1': must be a finite number"),
+    ("exponential", {"mean": True}, "mean = True"),
+    ("erlang", {"shape": 1.5}, "shape = 1.5: must be an integer >= 1"),
+    ("hyperexponential", {"scv": 0.9}, "scv = 0.9: must be >= 1"),
+    ("lognormal", {"scv": 0}, "scv = 0: must be greater than 0"),
+    ("weibull", {"shape": 0.01}, "shape = 0.01: must be at least 0.05"),
+    ("phase_type", {"alpha": [0.5], "T": [[-1]]}, "alpha = "),
+    ("phase_type", {"alpha": [1, 0], "T": [[-1, 1]]}, "T = "),
+    ("phase_type", {"alpha": [1, 0], "T": [[-1, 2], [0, -1]]}, "T = "),
+    ("phase_type", {"alpha": [1, 0], "T": [[-1, 1], [1, -1]]}, "absorption"),
+    ("phase_type", {"alpha": "x", "T": [[-1]]}, "alpha = 'x'"),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "message"), BAD)
+def test_bad_parameters(name: str, parameters: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+        ms.sizes(name, **parameters)
+
+
+def test_probabilities_are_checked() -> None:
+    with pytest.raises(ValueError, match="must lie in"):
+        ms.sizes("hyperexponential", scv=2).quantile(1.0)
