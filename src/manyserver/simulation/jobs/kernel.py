@@ -1,0 +1,285 @@
+"""The kernel that follows every job, for any law of their sizes.
+
+Times between arrivals and sizes are drawn beforehand, in chunks. Which servers an arrival looks at
+comes from the generators of :mod:`manyserver.simulation.sampled`, drawn for a block of arrivals at
+a time, and prefetched, since it does not depend on the state. So policies that are simulated with
+the same seed see the same arrivals and sizes.
+
+Time is cut into pieces of equal length. At the end of a piece all servers are brought up to date
+and counted; within it, every arrival and departure adds the time that is left of the piece to its
+class, from which the time integrals of the queue tails follow.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
+
+from manyserver.simulation.jobs.announced import choose, move_down, move_up, strike, write
+from manyserver.simulation.jobs.records import inlined, record_arrival
+from manyserver.simulation.jobs.routers import ask, take_back, tell
+from manyserver.simulation.jobs.servers import join_fcfs, join_ps, leave_fcfs, leave_ps
+from manyserver.simulation.random import kernel
+from manyserver.simulation.sampled import BLOCK, _draw
+
+__all__ = ["DONE", "MORE_LEVELS", "MORE_NUMBERS", "Pieces", "Rules", "Stream", "advance"]
+
+DONE, MORE_LEVELS, MORE_NUMBERS = 0, 1, 2
+
+_0, _2, _32, _63 = (np.uint64(value) for value in (0, 2, 32, 63))
+_BLOCK = np.uint64(BLOCK)
+_LOW = np.uint64(2**32 - 1)
+AHEAD = np.uint64(12)
+"""Arrivals for which the servers are prefetched."""
+NEAR = 1 << 17
+"""Entries of rows that fit into a cache, so that nothing has to be prefetched: one megabyte."""
+
+
+class Rules(NamedTuple):
+    """What the codes mean, shape (code,) each."""
+
+    rank: np.ndarray
+    """Order of preference times 2**32."""
+    full: np.uint64
+    """Rank of full servers times 2**32."""
+    speed: np.ndarray
+    """Service that each job gets per unit of time under processor sharing; 0 if there is none."""
+    slowness: np.ndarray
+    """The inverse of it."""
+    pool: np.ndarray
+    last_level: np.int64
+    """Levels less one, all bits set."""
+    ps: bool
+    """Processor sharing, or else first come, first served."""
+
+
+class Stream(NamedTuple):
+    """Arrivals that are drawn and not yet played."""
+
+    gap: np.ndarray
+    """Times between arrivals."""
+    size: np.ndarray
+    clock: np.ndarray
+    """Time of the last arrival, shape (1,)."""
+
+
+class Pieces(NamedTuple):
+    """What happens in pieces of equal length."""
+
+    start: np.ndarray
+    """Of the first piece, and the length of all, shape (2,)."""
+    joins: np.ndarray
+    """Arrivals that were accepted, by the class they found, shape (piece, code)."""
+    area: np.ndarray
+    """Time left of the piece after each arrival at the class below, less that after each
+    departure from the class, shape (piece, code)."""
+    counts: np.ndarray
+    """Servers in each class at the end of each piece, shape (piece, code)."""
+    totals: np.ndarray
+    """Arrivals, blocked ones, the work that the accepted ones bring, and arrivals that drew
+    servers, shape (piece, 4)."""
+    per_batch: np.ndarray
+    """Pieces in a batch of the records, shape (1,)."""
+
+
+@intrinsic
+def _prefetch(typingctx, array, index):  # type: ignore[no-untyped-def]
+    """Ask for an element of an array, to have it at hand later."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        view = make_array(signature.args[0])(context, builder, args[0])
+        pointer = builder.gep(view.data, [args[1]])
+        pointer = builder.bitcast(pointer, cgutils.voidptr_t)
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], kind)
+        # To be written soon, and needed more than once.
+        builder.call(function, [pointer, word(1), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), codegen
+
+
+@inlined
+def _look(server, now, servers, rules, records, area, end):  # type: ignore[no-untyped-def]
+    """Bring a server up to date, and return its rank."""
+    if rules.ps:
+        while servers.due[server] <= now:
+            leave_ps(server, servers, rules, records, area, end)
+    else:
+        leave_fcfs(server, now, servers, rules, area, end)
+        while servers.due[server] <= now:
+            leave_fcfs(server, now, servers, rules, area, end)
+    return rules.rank[servers.code[server]]
+
+
+@inlined
+def _turn_pages(now, servers, rules, announced, routers, rng, records, area, end):  # type: ignore[no-untyped-def]
+    """Bring all servers up to date that are due."""
+    today = np.int64(np.floor(now * announced.day[0]))
+    pages = np.int64(announced.page.size)
+    first = max(announced.today[0], today - pages + 1)
+    for day in range(first, today + 1):
+        server = announced.page[day & (pages - 1)]
+        while server != -1:
+            after = announced.after[server]
+            if servers.due[server] <= now:
+                strike(announced, server)
+                while servers.due[server] <= now:
+                    move_down(announced, server, np.int64(servers.code[server]))
+                    if rules.ps:
+                        leave_ps(server, servers, rules, records, area, end)
+                    else:
+                        leave_fcfs(server, now, servers, rules, area, end)
+                    if routers.held.size > 0 and servers.due[server] == np.inf:
+                        tell(routers, server, rng)
+                if servers.due[server] < np.inf:
+                    write(announced, server, servers.due[server])
+            server = after
+    announced.today[0] = today
+
+
+@inlined
+def _best_drawn(now, step, n_looks, servers, rules, block, records, area, end):  # type: ignore[no-untyped-def]
+    """Return the key of the best of the servers looked at: its rank, and its row in the block."""
+    best = _look(block.server[step], now, servers, rules, records, area, end)
+    for look in range(np.uint64(1), n_looks):
+        row = look * _BLOCK
+        server = block.server[row + step]
+        key = _look(server, now, servers, rules, records, area, end) | row
+        difference = key - best
+        best += difference & (_0 - (difference >> _63))
+    return best
+
+
+@inlined
+def _prefetch_step(servers, block, n_looks, row, step):  # type: ignore[no-untyped-def]
+    """Ask for all that an arrival to come will look at."""
+    for look in range(n_looks):
+        server = np.int64(block.server[look * _BLOCK + step])
+        _prefetch(servers.due, server)
+        _prefetch(servers.code, server)
+        _prefetch(servers.rows, server * row)
+        _prefetch(servers.rows, server * row + 8)
+
+
+@kernel(cache=True)
+def advance(  # type: ignore[no-untyped-def]
+    servers, rules, announced, routers, looks, rng, block, stream, pieces, records, progress
+):
+    """Simulate pieces, until all are done or something is needed.
+
+    Parameters
+    ----------
+    servers : Servers
+        Changed in place.
+    rules : Rules
+    announced : Announced
+        Changed in place, unless nobody is announced.
+    routers : Routers
+        Changed in place, unless there are none.
+    looks : Looks
+        Which servers an arrival looks at.
+    rng : array of uint64, shape (12,)
+        States of three generators, changed in place: those of the draws, and for the choice among
+        announced servers.
+    block : Block
+        Draws, changed in place.
+    stream : Stream
+        Times between arrivals and sizes.
+    pieces : Pieces
+        Added to.
+    records : Records
+        Added to.
+    progress : array of int64, shape (3,)
+        Piece, next step of the block, and next arrival of the stream, changed in place. Calling
+        again goes on from there.
+
+    Returns
+    -------
+    int
+        `DONE`, `MORE_LEVELS` if a server reached the last level, or `MORE_NUMBERS` if the stream is
+        used up.
+    """
+    piece, step, item = progress[0], np.uint64(progress[1]), progress[2]
+    now, gap, size = stream.clock[0], stream.gap, stream.size
+    start, length = pieces.start[0], pieces.start[1]
+    some_routers = routers.held.size > 0
+    some_announced, some_drawn = announced.first_code.size > 1, looks.fresh.size > 0
+    n_looks = np.uint64(looks.fresh.size)
+    row = servers.rows.size // servers.code.size
+    far = some_drawn and servers.rows.size > NEAR
+    state = DONE
+    while piece < len(pieces.joins) and state == DONE:
+        end = start + (piece + 1) * length
+        joins, area, totals = pieces.joins[piece], pieces.area[piece], pieces.totals[piece]
+        batch = min(piece // pieces.per_batch[0], len(records.sojourn) - 1)
+        while True:
+            if item == gap.size:
+                state = MORE_NUMBERS
+                break
+            if step == _BLOCK:
+                if some_drawn:
+                    _draw(looks, rng, block)
+                if far:
+                    for early in range(AHEAD):
+                        _prefetch_step(servers, block, n_looks, row, early)
+                step = _0
+            if now + gap[item] > end:
+                break
+            now += gap[item]
+            if far and step + AHEAD < _BLOCK:
+                _prefetch_step(servers, block, n_looks, row, step + AHEAD)
+            server = np.int64(-1)
+            if some_announced:
+                _turn_pages(now, servers, rules, announced, routers, rng, records, area, end)
+                server = ask(routers, rng) if some_routers else choose(announced, rng)
+            if some_drawn and server < 0:
+                totals[3] += 1.0
+                best = _best_drawn(now, step, n_looks, servers, rules, block, records, area, end)
+                if best < rules.full:
+                    server = np.int64(block.server[(best & _LOW) + step])
+            step += np.uint64(1)
+            totals[0] += 1.0
+            if server >= 0:
+                code = np.int64(servers.code[server])
+                work = size[item]
+                totals[2] += work
+                joins[code] += 1
+                area[code + 1] += end - now
+                if some_announced:
+                    if servers.due[server] < np.inf:
+                        strike(announced, server)
+                    elif some_routers:
+                        take_back(routers, server)
+                    move_up(announced, server, code)
+                if rules.ps:
+                    join_ps(server, now, work, servers, rules)
+                else:
+                    waits, sojourn = join_fcfs(server, now, work, servers, rules)
+                    records.total[0] += sojourn
+                    record_arrival(records, batch, waits, sojourn, rules.pool[code])
+                if some_announced:
+                    write(announced, server, servers.due[server])
+                if (code + 1) & rules.last_level == rules.last_level:
+                    state = MORE_LEVELS
+            else:
+                totals[1] += 1.0
+            item += 1
+            if state != DONE:
+                break
+        if state == DONE:
+            if some_announced:
+                _turn_pages(end, servers, rules, announced, routers, rng, records, area, end)
+            counts = pieces.counts[piece]
+            for other in range(servers.n_servers):
+                _look(other, end, servers, rules, records, area, end)
+                counts[servers.code[other]] += 1
+            piece += 1
+    progress[0], progress[1], progress[2] = piece, np.int64(step), item
+    stream.clock[0] = now
+    return state

@@ -1,0 +1,262 @@
+"""One run of a system whose jobs are followed: its state, and what it measured."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from manyserver.model import System
+from manyserver.policies import Policy
+from manyserver.policies.pull import Pull
+from manyserver.simulation.jobs.announced import make_announced
+from manyserver.simulation.jobs.kernel import (
+    DONE,
+    MORE_LEVELS,
+    Pieces,
+    Stream,
+    advance,
+)
+from manyserver.simulation.jobs.layout import (
+    arrivals,
+    departures,
+    levels_now,
+    placed,
+    shifted,
+    widened,
+)
+from manyserver.simulation.jobs.records import DECILES, Records, make_records
+from manyserver.simulation.jobs.routers import make_routers
+from manyserver.simulation.jobs.tables import arrival_looks, make_rules
+from manyserver.simulation.random import seeded_words
+from manyserver.simulation.replica import spread
+from manyserver.simulation.tables import make_block
+from manyserver.sizes import SizeLaw
+
+__all__ = ["JobReplica", "Measured"]
+
+FEWEST_LEVELS = 8
+CHUNK = 1 << 15
+"""Arrivals drawn at a time."""
+FIRST_FOLLOWED, FOLLOWED_LONGER = 8.0, 1.25
+"""Time after which one looks first whether all jobs have left, and factor to the next one."""
+
+
+class Measured(NamedTuple):
+    """What happened in the batches of a window, each cut into pieces of equal length."""
+
+    tails: np.ndarray
+    """Time average of the queue tails, shape (piece, pool, level)."""
+    joins: np.ndarray
+    """Arrivals that were accepted, by the level that they found, shape (piece, pool, level)."""
+    totals: np.ndarray
+    """Arrivals, blocked ones, the work that the accepted ones bring, and arrivals that drew
+    servers, shape (piece, 4)."""
+    departures: int
+    records: Records
+    """Of the jobs that arrived in the window."""
+    time_in_system: float
+    """Time that jobs spent in the system in the window, job by job."""
+    followed: int
+    """Arrivals after the window until all jobs that arrived in it have left."""
+    unfinished: int
+    """Of these jobs, those that were not followed any longer."""
+
+
+class JobReplica:
+    """A system that is simulated job by job.
+
+    Parameters
+    ----------
+    system : System
+        With a number of servers.
+    policy : Policy
+    sizes : SizeLaw
+        Of mean one.
+    ps : bool
+        Processor sharing, or else first come, first served.
+    start_tails : numpy.ndarray, shape (pool, level)
+        Fraction of the servers of each pool that hold at least ``level`` jobs at first. What is
+        left of a job in service then has the law of a random time.
+    seed : sequence of int
+        Of this replica's generators.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        policy: Policy,
+        sizes: SizeLaw,
+        ps: bool,
+        start_tails: np.ndarray,
+        seed: Sequence[int],
+    ):
+        # With messages apart, PULL knows idle servers and else looks at one, as with one router.
+        memoryless = policy.with_one_router if isinstance(policy, Pull) else policy
+        self.system, self.policy, self.sizes, self.ps = system, memoryless, sizes, ps
+        self.n_servers = sum(system.counts)
+        self.looks = arrival_looks(system, memoryless)
+        self.block = make_block(self.looks)
+        self.bounds = sizes.quantile(np.arange(1, DECILES) / DECILES)
+        self.clock, self.now = np.zeros(1), 0.0
+        shift = self.reseed(seed)
+        jobs = spread(start_tails, system.counts, shift)
+        levels = FEWEST_LEVELS
+        while levels < max(here.max() for here in jobs) + 2:
+            levels *= 2
+        looks = max(1, self.looks.fresh.size)
+        self.servers = placed(system, sizes, ps, jobs, levels, looks, self.generator)
+        self._use_levels(levels)
+        self.routers = make_routers(policy, np.concatenate(jobs), self.generator)
+
+    def reseed(self, seed: Sequence[int]) -> float:
+        """Start the generators again, and return one more number, uniform on [0, 1)."""
+        *state, more = seeded_words(seed, 13)
+        self.rng = np.array(state, dtype=np.uint64)
+        self.generator = np.random.Generator(np.random.SFC64([len(seed), *seed, 1]))
+        self.step = self.block.event.size
+        self.clock[0] = self.now  # What is left of the time to the next arrival is exponential.
+        self._draw_stream()
+        return float(more) / 2.0**64
+
+    def _draw_stream(self) -> None:
+        gaps = self.generator.standard_exponential(CHUNK)
+        gaps /= self.system.arrival_rate * self.n_servers
+        self.stream = Stream(gaps, self.sizes.sample(self.generator, CHUNK), self.clock)
+        self.item = 0
+
+    # The state
+
+    def _use_levels(self, levels: int) -> None:
+        self.levels = levels
+        self.rules = make_rules(self.system, self.policy, levels, self.ps)
+        n = self.n_servers if self.policy.sampling(self.system).depends_on_all else 0
+        self.announced = make_announced(
+            self.system, self.policy, levels, self.servers.code[:n].astype(np.int64),
+            self.servers.due[:n], float(self.clock[0]),
+        )  # fmt: skip
+
+    def _grow(self) -> None:
+        """Double the number of levels."""
+        n_pools = len(self.system.pools)
+        self.servers = widened(self.servers, n_pools, self.levels, self.ps)
+        self._use_levels(2 * self.levels)
+
+    def set_time(self, now: float) -> None:
+        """Shift the origin of time so that the present is `now`."""
+        shift = now - self.now
+        self.now = now
+        self.clock += shift
+        shifted(self.servers, self.levels, self.ps, shift)
+        self._use_levels(self.levels)
+
+    @property
+    def jobs(self) -> list[np.ndarray]:
+        """Jobs at every server, one array for each pool."""
+        here = levels_now(self.servers, self.levels)
+        return np.split(here, np.cumsum(self.system.counts)[:-1])
+
+    def tail_counts(self) -> np.ndarray:
+        """Count the servers that hold at least ``level`` jobs, shape (pool, level)."""
+        counts = [np.bincount(here, minlength=self.levels) for here in self.jobs]
+        return _tails(np.array(counts))
+
+    # Simulating
+
+    def warm_up(self, length: float) -> int:
+        """Simulate without measuring, and return the number of arrivals."""
+        self.set_time(-length)
+        records = make_records(1, 1.0, len(self.system.pools), self.ps, self.bounds)
+        records.window[0] = 0.0
+        return int(self._advance(1, length, 1, records).totals[0, 0])
+
+    def measure(
+        self, batches: int, pieces: int, length: float, most_followed: float = math.inf
+    ) -> Measured:
+        """Simulate batches, and go on until all jobs that arrived in them have left.
+
+        Parameters
+        ----------
+        batches : int
+        pieces : int
+            In each batch.
+        length : float
+            Of a piece.
+        most_followed : float
+            Arrivals after the window, after which jobs that are left are given up.
+        """
+        self.set_time(0.0)
+        records = make_records(
+            batches, pieces * length, len(self.system.pools), self.ps, self.bounds
+        )
+        at_start = self.tail_counts()
+        time_left = 0.0 if self.ps else float(departures(self.servers, self.levels).sum())
+        done = self._advance(batches * pieces, length, pieces, records)
+        spent = float(records.total[0]) + time_left
+        if self.ps:
+            spent += float((self.now - np.maximum(arrivals(self.servers, self.levels), 0.0)).sum())
+        else:
+            spent -= float((departures(self.servers, self.levels) - self.now).sum())
+        jobs, followed = int(done.joins.sum()), 0
+        gone = jobs + int(at_start[:, 1:].sum() - self.tail_counts()[:, 1:].sum())
+        unfinished, more = jobs - records.jobs(), FIRST_FOLLOWED
+        while unfinished and followed < most_followed:
+            followed += int(self._advance(1, more, 1, records).totals[0, 0])
+            unfinished, more = jobs - records.jobs(), more * FOLLOWED_LONGER
+        tails, joins = self._averages(done, at_start, length)
+        return Measured(tails, joins, done.totals, gone, records, spent, followed, unfinished)
+
+    def _advance(self, pieces: int, length: float, per_batch: int, records: Records) -> Pieces:
+        codes = self.levels * len(self.system.pools)
+        done = Pieces(
+            np.array([self.now, length]),
+            np.zeros((pieces, codes), dtype=np.int64),
+            np.zeros((pieces, codes)),
+            np.zeros((pieces, codes), dtype=np.int64),
+            np.zeros((pieces, 4)),
+            np.array([per_batch]),
+        )
+        progress = np.array([0, self.step, self.item])
+        while True:
+            state = advance(
+                self.servers, self.rules, self.announced, self.routers, self.looks, self.rng,
+                self.block, self.stream, done, records, progress,
+            )  # fmt: skip
+            self.step, self.item = int(progress[1]), int(progress[2])
+            if state == DONE:
+                self.now += pieces * length
+                return done
+            if state == MORE_LEVELS:
+                self._grow()
+                done = done._replace(
+                    joins=self._wider(done.joins),
+                    area=self._wider(done.area),
+                    counts=self._wider(done.counts),
+                )
+            else:
+                self._draw_stream()
+                progress[2] = 0
+
+    def _wider(self, table: np.ndarray) -> np.ndarray:
+        """Make room for the levels there are now, shape (piece, code)."""
+        old = table.reshape(len(table), len(self.system.pools), -1)
+        return np.pad(old, ((0, 0), (0, 0), (0, self.levels - old.shape[2]))).reshape(
+            len(table), -1
+        )
+
+    def _averages(
+        self, done: Pieces, at_start: np.ndarray, length: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the time averages of the queue tails, and the joins, (piece, pool, level)."""
+        shape = (len(done.joins), len(self.system.pools), -1)
+        servers = np.array(self.system.counts)[:, None]
+        at_end = _tails(done.counts.reshape(shape))
+        more = at_end.shape[2] - at_start.shape[1]
+        first = np.pad(at_start, ((0, 0), (0, more)))[None]
+        before = np.concatenate([first, at_end[:-1]])
+        return (before + done.area.reshape(shape) / length) / servers, done.joins.reshape(shape)
+
+
+def _tails(counts: np.ndarray) -> np.ndarray:
+    """Add up the servers at a level and above, shape (..., level)."""
+    return np.asarray(counts[..., ::-1].cumsum(axis=-1)[..., ::-1])

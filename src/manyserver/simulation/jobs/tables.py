@@ -1,0 +1,59 @@
+"""A system and a policy as plain arrays, for the kernel in :mod:`manyserver.simulation.jobs`."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from manyserver.model import System
+from manyserver.policies import Policy, full
+from manyserver.simulation.jobs.kernel import Rules
+from manyserver.simulation.tables import NOBODY, Looks, alias_method, make_looks
+
+__all__ = ["arrival_looks", "make_rules"]
+
+
+# The replications of a run share their inputs, which no kernel changes.
+@lru_cache(maxsize=16)
+def arrival_looks(system: System, policy: Policy) -> Looks:
+    """Keep what an arrival looks at; nothing if it never has to draw servers."""
+    looks = make_looks(system, policy)
+    branches = policy.sampling(system).branches
+    events = looks.arrival.size
+
+    def cut(flat: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(flat.reshape(-1, events)[:, : len(branches)]).ravel()
+
+    if not branches:
+        return looks._replace(fresh=looks.fresh[:0])
+    threshold, alias = alias_method([branch.probability for branch in branches])
+    return looks._replace(
+        threshold=threshold,
+        alias=alias,
+        arrival=looks.arrival[: len(branches)],
+        first=cut(looks.first),
+        size=cut(looks.size),
+        last=cut(looks.last),
+    )
+
+
+@lru_cache(maxsize=16)
+def make_rules(system: System, policy: Policy, levels: int, ps: bool) -> Rules:
+    """Tabulate the policy and the speeds for a number of levels, a power of two."""
+    ranks = policy.rank_table(system, levels).astype(np.uint64)
+    no_room = full(system, levels)
+    worst = int(ranks[~no_room].max()) + 1
+    ranks[no_room] = worst
+    ranks = ranks.ravel() << np.uint64(32)
+    ranks[-1] = NOBODY
+    level = np.arange(levels)
+    slowness = level / system.speeds[:, None]
+    speed = system.speeds[:, None] / np.maximum(level, 1) * (level > 0)
+    return Rules(
+        ranks,
+        np.uint64(worst << 32),
+        speed.ravel(),
+        slowness.ravel(),
+        np.repeat(np.arange(len(system.pools)), levels),
+        np.int64(levels - 1),
+        ps,
+    )
