@@ -1,12 +1,25 @@
 """Randomized dispatching in large parallel-server systems."""
 
+from typing import TYPE_CHECKING, Any
+
 from manyserver.compare import compare
-from manyserver.diffusion import halfin_whitt
 from manyserver.exact import exact
-from manyserver.mean_field import fixed_point, mean_field, refine, relaxation_time
+from manyserver.mean_field import (
+    fixed_point,
+    mean_field,
+    pull_asymptotics,
+    pull_fixed_point,
+    refine,
+    relaxation_time,
+)
 from manyserver.model import Pool, System, UnstableSystem
 from manyserver.policies import policy
 from manyserver.simulate import simulate
+from manyserver.sizes import sizes
+from manyserver.sojourn import sojourn_law
+
+if TYPE_CHECKING:
+    from manyserver.diffusion import halfin_whitt
 
 __all__ = [
     "Pool",
@@ -18,7 +31,20 @@ __all__ = [
     "halfin_whitt",
     "mean_field",
     "policy",
+    "pull_asymptotics",
+    "pull_fixed_point",
     "refine",
     "relaxation_time",
     "simulate",
+    "sizes",
+    "sojourn_law",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # It imports most of scipy, which takes longer than all else a job of the workflow starts with.
+    if name == "halfin_whitt":
+        from manyserver.diffusion import halfin_whitt
+
+        return halfin_whitt
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
