@@ -13,6 +13,7 @@ import manyserver as ms
 Z = 1.96
 TAILS = ("queue_tail", "queue_log_tail")
 MEANS = ("sojourn_mean", "jobs_per_server", "waiting_probability")
+MESSAGES = "messages_per_customer"
 JOBS, SPREAD, PAIRS = "jobs_per_server_variance", "queue_tail_variance", "occupancy_covariance"
 INNER = ("pool", "level", "other_pool", "other_level")
 DEPTH = 8
@@ -58,10 +59,11 @@ def make_cube(
     shape = (2, len(systems), len(policies), len(servers), len(arrival_rates))
     values = {name: np.full(shape, np.nan) for name in MEANS}
     values |= {name: np.full((*shape, n_pools, levels), np.nan) for name in TAILS}
+    values[MESSAGES] = np.full(shape, np.nan)
     values[JOBS] = np.full(shape, np.nan)
     values[SPREAD] = np.full((*shape, n_pools, levels), np.nan)
     values[PAIRS] = np.full((*shape, n_pools, levels, n_pools, DEPTH), np.nan)
-    simulated = (*MEANS, "queue_tail", JOBS, SPREAD, PAIRS)
+    simulated = (*MEANS, MESSAGES, "queue_tail", JOBS, SPREAD, PAIRS)
     values |= {f"{n}_half_width": np.full_like(values[n], np.nan) for n in simulated}
     for (s, p, r), point in points.items():
         n_levels = point.sizes["level"]
@@ -77,6 +79,8 @@ def make_cube(
                 values[name][0, *at] = limit * (1 + 1 / size) + noise
                 values[f"{name}_half_width"][0, *at] = Z * error
             if np.isfinite(size):
+                values[MESSAGES][0, *at] = 2.0 * p
+                values[f"{MESSAGES}_half_width"][0, *at] = 0.01
                 values[JOBS][0, *at] = 2.0
                 values[f"{JOBS}_half_width"][0, *at] = 0.1
             deep = (slice(point.sizes["pool"]), slice(n_levels))
@@ -156,3 +160,68 @@ def _dataset(
 def cube_of() -> Callable[..., xr.Dataset]:
     """Return the maker of invented cubes."""
     return make_cube
+
+
+def make_regime_cube(
+    betas: Sequence[float] = (0.5, 1.0, 2.0), n_servers: Sequence[int] = (25, 100, 400, 1600)
+) -> xr.Dataset:
+    """Invent results of all methods of the Halfin-Whitt regime, with the right exponents."""
+    methods = ["chain", "chain_simulation", "diffusion", "fluid", "relaxation"]
+    servers = np.array([*map(float, n_servers), np.inf])
+    beta, root = np.array(betas)[:, None], np.sqrt(servers[:-1])
+    shape, y1, y2 = (len(methods), len(betas), len(servers)), np.arange(-12, 0), np.arange(12)
+    sizes = {"x1": 12, "x2": 12, "curve": 2, "path": 3, "step": 20}
+    limit = 2 / (beta + beta**2)
+    theta = np.exp(-beta)
+    mean = limit * (1 - 1 / root + 0.3 / root**2)
+    density = np.exp(-np.subtract.outer(0.3 * y2, 0.5 * y1)).T / 10
+    grids = {
+        "joint_density": (("x1", "x2"), density, ("chain", "diffusion")),
+        "excess_cost": (("x1", "x2"), np.exp(0.1 * np.add.outer(y1, y2)) - 0.1, ("fluid",)),
+        "y1_grid": (("x1",), 0.3 * y1 + 0.3, ("chain", "diffusion", "fluid")),
+        "y2_grid": (("x2",), 0.3 * y2, ("chain", "diffusion", "fluid")),
+        "gamma_curve": (("curve", "x1"), np.outer([1.0, 1.5], 1 - 0.1 * y1), ("fluid",)),
+        "curve_level": (("curve",), np.array([1.0, 1.5]), ("fluid",)),
+        "fluid_y1": (("path", "step"), np.outer([-3, -2, -1], np.linspace(1, 0.5, 20)), ("fluid",)),
+        "fluid_y2": (("path", "step"), np.outer([1, 2, 3], np.linspace(1, 0, 20)), ("fluid",)),
+    }
+    places = {"chain": slice(-1), "chain_simulation": slice(-1)}
+    scalars = {
+        ("scaled_waiting_mean", "chain"): mean,
+        ("scaled_waiting_mean", "chain_simulation"): 1.001 * mean,
+        ("scaled_waiting_mean_half_width", "chain_simulation"): 0.01 * mean,
+        ("scaled_waiting_mean", "diffusion"): limit,
+        ("scaled_idle_mean", "chain"): beta + 0 * root,
+        ("truncation_error", "chain"): 1e-9 + 0 * mean,
+        ("q1_wasserstein", "chain"): 0.3 / root + 0 * beta,
+        ("q1_kolmogorov", "chain"): 0.4 / root + 0 * beta,
+        ("q2_wasserstein", "chain"): limit - mean,
+        ("q2_kolmogorov", "chain"): root**-theta,
+        ("q3_mean", "chain"): np.exp(-beta * root),
+        ("q3_mean_error", "chain"): 0.01 * np.exp(-beta * root),
+        ("y2_small_exponent", "diffusion"): theta,
+        ("y2_small_constant", "diffusion"): 1 + 0 * theta,
+        ("spectral_gap", "relaxation"): np.append(0.2 * (1 + 1 / root), 0.2) * beta**2,
+        ("essential_edge", "relaxation"): beta**2 / 4 + 0 * servers[:1],
+    }
+    data: dict[str, np.ndarray] = {}
+    for (name, method), values in scalars.items():
+        array = data.setdefault(name, np.full(shape, np.nan))
+        last = slice(-1, None) if method in ("diffusion",) else places.get(method, slice(None))
+        array[methods.index(method), :, last] = values
+    variables: dict[str, tuple] = {
+        name: (("method", "beta", "n_servers"), array) for name, array in data.items()
+    }
+    for name, (dims, values, of) in grids.items():
+        array = np.full((*shape, *(sizes[dim] for dim in dims)), np.nan)
+        for method in of:
+            array[methods.index(method), :, places.get(method, slice(-1, None))] = values
+        variables[name] = (("method", "beta", "n_servers", *dims), array)
+    coords = {"method": methods, "beta": list(betas), "n_servers": servers}
+    return xr.Dataset(variables, coords=coords)
+
+
+@pytest.fixture(scope="session")
+def regime_cube_of() -> Callable[..., xr.Dataset]:
+    """Return the maker of invented cubes of the Halfin-Whitt regime."""
+    return make_regime_cube

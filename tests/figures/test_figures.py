@@ -14,7 +14,11 @@ from pydantic import ValidationError
 from manyserver import figures
 
 SCHEMES = [(f"scheme{i} d=(2,2)", f"scheme{i}", {"d": [2, 2]}) for i in (1, 2)]
-OF_FINITE_SYSTEMS = {"convergence", "propagation_of_chaos", "sojourn_against_servers"}
+KINDS = figures.kinds("dispatching")
+REGIME_KINDS = figures.kinds("halfin_whitt")
+WITHOUT_SIMULATION = {"joint_density", "phase_portrait", "spectral_gap"}
+WITHOUT_BARS = {"policy_map"}
+OF_FINITE_SYSTEMS = {"convergence", "decay", "propagation_of_chaos", "sojourn_against_servers"}
 MakeCube = Callable[..., xr.Dataset]
 
 
@@ -27,48 +31,73 @@ def bars(figure: Figure) -> list[ErrorbarContainer]:
     ]
 
 
+@pytest.fixture
+def cube_for(cube_of: MakeCube, regime_cube_of: MakeCube) -> Callable[[str], xr.Dataset]:
+    """Return a function that makes a small cube of the model that a kind is for."""
+
+    def make(kind: str) -> xr.Dataset:
+        if kind in REGIME_KINDS:
+            return regime_cube_of(betas=[1.0])
+        return cube_of(policies=SCHEMES[:1], arrival_rates=[0.9])
+
+    return make
+
+
 @pytest.fixture(
-    scope="module", params=[(k, sweep) for k in figures.kinds() for sweep in ("rate", "load")]
+    scope="module",
+    params=[(k, width) for k in figures.kinds() for width in ("page", "column")],
+    ids="-".join,
 )
-def drawn(request: pytest.FixtureRequest, cube_of: MakeCube) -> Figure:
-    kind, sweep = request.param
-    cube = cube_of(by_load=sweep == "load", arrival_rates=[0.3, 0.9])
-    width = "page" if sweep == "rate" else "column"
+def drawn(
+    request: pytest.FixtureRequest, cube_of: MakeCube, regime_cube_of: MakeCube
+) -> tuple[str, Figure]:
+    """Return every kind of figure in both widths; by load in the narrow one."""
+    kind, width = request.param
+    if kind in REGIME_KINDS:
+        cube = regime_cube_of(betas=[0.5, 2.0], n_servers=[25, 100, 400])
+    else:
+        cube = cube_of(by_load=width == "column", arrival_rates=[0.3, 0.9])
     figure = figures.draw(kind, cube, {"width": width, "title": "A title"})
     figure.canvas.draw()
     assert figure.get_figwidth() == {"column": 3.4, "page": 7.0}[width]
-    return figure
+    return kind, figure
 
 
-def test_axes_are_labelled(drawn: Figure) -> None:
-    x_labels = [axes.get_xlabel() for axes in drawn.axes] + [drawn.get_supxlabel()]
-    y_labels = [axes.get_ylabel() for axes in drawn.axes] + [drawn.get_supylabel()]
+def test_axes_are_labelled(drawn: tuple[str, Figure]) -> None:
+    _, figure = drawn
+    x_labels = [axes.get_xlabel() for axes in figure.axes] + [figure.get_supxlabel()]
+    y_labels = [axes.get_ylabel() for axes in figure.axes] + [figure.get_supylabel()]
     assert any("$" in label for label in x_labels)
     assert any("$" in label for label in y_labels)
-    assert drawn.get_suptitle() == "A title"
+    assert figure.get_suptitle() == "A title"
 
 
-def test_legend_is_outside_the_panels_and_inside_the_figure(drawn: Figure) -> None:
-    (legend,) = drawn.legends
+def test_legend_is_outside_the_panels_and_inside_the_figure(drawn: tuple[str, Figure]) -> None:
+    _, figure = drawn
+    (legend,) = figure.legends
     box = legend.get_window_extent()
-    assert not any(box.overlaps(axes.get_window_extent()) for axes in drawn.axes)
+    assert not any(box.overlaps(axes.get_window_extent()) for axes in figure.axes)
     assert box.x0 >= 0
-    assert box.x1 <= drawn.bbox.x1
-    assert box.y1 <= drawn.bbox.y1
+    assert box.x1 <= figure.bbox.x1
+    assert box.y1 <= figure.bbox.y1
 
 
-def test_nothing_is_clipped_and_no_panel_is_squeezed(drawn: Figure) -> None:
-    for axes in drawn.axes:
+def test_nothing_is_clipped_and_no_panel_is_squeezed(drawn: tuple[str, Figure]) -> None:
+    _, figure = drawn
+    for axes in figure.axes:
+        if axes.get_label() == "<colorbar>":
+            continue
         box = axes.get_tightbbox()
         assert box is not None
         assert box.x0 >= -1
-        assert box.x1 <= drawn.bbox.x1 + 1
-        assert axes.get_window_extent().width > 0.6 * drawn.dpi
-        assert axes.get_window_extent().height > 0.8 * drawn.dpi
+        assert box.x1 <= figure.bbox.x1 + 1
+        assert axes.get_window_extent().width > 0.6 * figure.dpi
+        assert axes.get_window_extent().height > 0.8 * figure.dpi
 
 
-def test_all_markers_are_inside_their_panels(drawn: Figure) -> None:
-    for container in bars(drawn):
+def test_all_markers_are_inside_their_panels(drawn: tuple[str, Figure]) -> None:
+    _, figure = drawn
+    for container in bars(figure):
         axes = container.lines[0].axes
         assert axes is not None
         x, y = np.asarray(container.lines[0].get_data())
@@ -76,8 +105,13 @@ def test_all_markers_are_inside_their_panels(drawn: Figure) -> None:
         assert axes.get_ylim()[0] <= y.min() <= y.max() <= axes.get_ylim()[1]
 
 
-def test_half_widths_are_drawn(drawn: Figure) -> None:
-    found = bars(drawn)
+def test_half_widths_are_drawn(drawn: tuple[str, Figure]) -> None:
+    kind, figure = drawn
+    found = bars(figure)
+    if kind in WITHOUT_SIMULATION | WITHOUT_BARS:
+        labels = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert not any(label.startswith("simulation") for label in labels)
+        return
     assert found
     assert all(container.has_yerr for container in found)
     lengths = [
@@ -89,8 +123,10 @@ def test_half_widths_are_drawn(drawn: Figure) -> None:
 
 
 @pytest.mark.parametrize("kind", figures.kinds())
-def test_files_are_the_same_to_the_byte(kind: str, cube_of: MakeCube, tmp_path: Path) -> None:
-    cube = cube_of(policies=SCHEMES[:1], arrival_rates=[0.9])
+def test_files_are_the_same_to_the_byte(
+    kind: str, cube_for: Callable[[str], xr.Dataset], tmp_path: Path
+) -> None:
+    cube = cube_for(kind)
     first = figures.save(figures.draw(kind, cube), tmp_path / "first")
     second = figures.save(figures.draw(kind, cube), tmp_path / "second.1")
     assert [path.name for path in second] == ["second.1.png", "second.1.pdf"]
@@ -106,7 +142,7 @@ def test_unknown_options_are_refused(kind: str) -> None:
         figures.options(kind)(policie=["sq"])
 
 
-@pytest.mark.parametrize("kind", figures.kinds())
+@pytest.mark.parametrize("kind", KINDS)
 def test_labels_that_are_not_there_are_refused(kind: str, cube_of: MakeCube) -> None:
     with pytest.raises(ValueError, match=r"policy = 'sq'.*must be one of scheme1"):
         figures.draw(kind, cube_of(), {"policies": ["sq"]})
@@ -114,15 +150,21 @@ def test_labels_that_are_not_there_are_refused(kind: str, cube_of: MakeCube) -> 
         figures.draw(kind, cube_of(), {"rates": [0.4]})
 
 
+@pytest.mark.parametrize("kind", REGIME_KINDS)
+def test_betas_that_are_not_there_are_refused(kind: str, regime_cube_of: MakeCube) -> None:
+    with pytest.raises(ValueError, match=r"beta = 0\.4.*must be one of 0\.5"):
+        figures.draw(kind, regime_cube_of(), {"betas": [0.4]})
+
+
 @pytest.mark.parametrize("kind", figures.kinds())
-def test_an_empty_cube_is_refused(kind: str, cube_of: MakeCube) -> None:
-    cube = cube_of(arrival_rates=[0.5])
+def test_an_empty_cube_is_refused(kind: str, cube_for: Callable[[str], xr.Dataset]) -> None:
+    cube = cube_for(kind)
     empty = cube.assign({name: array * np.nan for name, array in cube.data_vars.items()})
     with pytest.raises(ValueError, match="the cube holds no value"):
         figures.draw(kind, empty)
 
 
-@pytest.mark.parametrize("kind", sorted(set(figures.kinds()) - OF_FINITE_SYSTEMS))
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - OF_FINITE_SYSTEMS))
 def test_theory_alone_is_enough(kind: str, cube_of: MakeCube) -> None:
     cube = cube_of(policies=SCHEMES).sel({"method": ["mean_field"]}).isel(n_servers=[-1])
     figure = figures.draw(kind, cube)
@@ -131,7 +173,7 @@ def test_theory_alone_is_enough(kind: str, cube_of: MakeCube) -> None:
     assert not any(label.startswith("simulation") for label in labels)
 
 
-@pytest.mark.parametrize("kind", sorted(set(figures.kinds()) - {"queue_tails"}))
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - WITHOUT_BARS - {"queue_tails"}))
 def test_simulation_alone_is_enough(kind: str, cube_of: MakeCube) -> None:
     cube = cube_of(policies=SCHEMES).sel({"method": ["simulation"]}).isel(n_servers=slice(-1))
     figure = figures.draw(kind, cube)
@@ -228,3 +270,34 @@ def test_rows_of_the_convergence_are_chosen(cube_of: MakeCube) -> None:
     figure = figures.draw("convergence", cube, {"show": ["fluctuation"], "level": 2})
     assert len(figure.axes) == 2
     assert figure.axes[0].get_ylabel() == "Standard deviation\nof $u_{2}$, pool 0"
+
+
+def test_slopes_of_the_regime_are_those_of_the_cube(regime_cube_of: MakeCube) -> None:
+    figure = figures.draw("halfin_whitt_convergence", regime_cube_of(betas=[1.0]))
+    texts = [[text.get_text() for text in axes.texts] for axes in figure.axes]
+    assert all(panel[-1] == "exponent" for panel in texts[:3])
+    assert [panel[0][:5] for panel in texts[:3]] == ["\N{MINUS SIGN}0.50"] * 2 + [
+        "\N{MINUS SIGN}0.50"
+    ]
+    # The Kolmogorov distance of Q2 has the exponent -theta/2, with theta = exp(-1) here.
+    assert texts[3][0] == "\N{MINUS SIGN}0.1839397  [\N{MINUS SIGN}0.1839]"
+
+
+def test_panels_of_the_regime_are_chosen(regime_cube_of: MakeCube) -> None:
+    cube = regime_cube_of().sel({"method": ["chain"]})
+    with pytest.raises(ValueError, match="mean, bound: the cube holds no value to draw"):
+        figures.draw("halfin_whitt_convergence", cube, {"show": ["mean", "bound"]})
+    figure = figures.draw("halfin_whitt_convergence", cube, {"show": ["wasserstein", "mean"]})
+    assert [axes.get_ylabel() for axes in figure.axes] == [r"$W_1(Q_2/\sqrt{n},\, Y_2)$"]
+
+
+def test_finite_systems_are_chosen(regime_cube_of: MakeCube) -> None:
+    cube = regime_cube_of(betas=[1.0])
+    figure = figures.draw("joint_density", cube, {"n_servers": [100]})
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles[:2] == ["$n = 100$", "diffusion"]
+    figure = figures.draw("spectral_gap", cube, {"n_servers": [25, 400]})
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert [label for label in labels if "n =" in label] == ["$n = 25$", "$n = 400$"]
+    with pytest.raises(ValueError, match=r"n_servers = 7\.0.*must be one of 25"):
+        figures.draw("joint_density", cube, {"n_servers": [7]})

@@ -8,21 +8,23 @@ from click.testing import CliRunner
 from manyserver import figures
 from manyserver.__main__ import main
 from manyserver.plan import Plan
+from manyserver.study.models.dispatching.config import Config
 from manyserver.study.validation import ConfigError
 
+KINDS = figures.kinds("dispatching")
 ROUNDED = [{"fraction": 0.5, "speed": 0.666667}, {"fraction": 0.5, "speed": "4/3"}]
 SKEWED = [{"fraction": "1/2", "speed": "1/5"}, {"fraction": "1/2", "speed": "9/5"}]
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "typo at the top": (
         {"polices": []},
-        "polices = []: unknown key; did you mean 'policies'? Allowed: description, figures, fits, "
-        "methods, policies, seed, sweep, systems, title, unit, unstable",
+        "polices = []: unknown key; did you mean 'policies'? Allowed: "
+        f"{', '.join(sorted(Config.model_fields))}",
     ),
     "typo inside": (
         {"systems.unequal.pools.0.sped": 1},
         "systems.unequal.pools[0].sped = 1: unknown key; did you mean 'speed'? "
-        "Allowed: fraction, speed",
+        "Allowed: buffer, fraction, speed",
     ),
     "typo in a method's option": (
         {"methods": {"simulation": {"precison": 0.1}}},
@@ -60,6 +62,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"systems.unequal.pools.0.speed": "fast"},
         "systems.unequal.pools[0].speed = 'fast': must be a positive number or a ratio such as "
         "'2/3'",
+    ),
+    "no room": (
+        {"systems.unequal.pools.0.buffer": 0},
+        "systems.unequal.pools[0].buffer = 0: must be greater than or equal to 1",
     ),
     "unstable system": (
         {"sweep.arrival_rate": [0.5, 1.2]},
@@ -114,7 +120,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "unknown figure": (
         {"figures.0.kind": "sojourn_against_laod"},
         "figures[0]: kind = 'sojourn_against_laod': unknown figure; did you mean "
-        f"'sojourn_against_load'? Allowed: {', '.join(figures.kinds())}",
+        f"'sojourn_against_load'? Allowed: {', '.join(KINDS)}",
     ),
     "figure of a policy that is not there": (
         {"figures.0.policies": ["sq d=2"]},

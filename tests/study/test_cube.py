@@ -48,7 +48,7 @@ def test_values_stand_where_their_labels_say(write_study: Any, tmp_path: Path) -
         here = cube.sel({"method": "mean_field", **labels})
         assert here.point_id.item() == point.id
         if not point.left_out:
-            alone = ms.fixed_point(point.system, point.policy)
+            alone = ms.fixed_point(*point.subject.arguments)
             assert here.status.item() == "ok"
             assert here.sojourn_mean.item() == alone.sojourn_mean.item()
             pools, levels = alone.queue_tail.shape
@@ -109,7 +109,7 @@ def test_provenance(write_study: Any, tmp_path: Path) -> None:
     assert attrs["study"] == "small"
     assert attrs["source"].startswith("manyserver ")
     assert json.loads(attrs["code_fingerprints"]) == {
-        f"mean_field {point.policy.name}": [point.code] for point in study.points
+        f"mean_field {point.subject.title}": [point.code] for point in study.points
     }
     libraries = json.loads(attrs["library_versions"])
     assert sorted(libraries) == ["manyserver", "numba", "numpy", "python", "scipy"]

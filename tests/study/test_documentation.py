@@ -11,7 +11,9 @@ from pydantic import BaseModel
 from manyserver import figures, policies
 from manyserver.plan import Plan
 from manyserver.study import fits, methods
-from manyserver.study.config import PoolConfig, StudyConfig, SweepConfig
+from manyserver.study import models as study_models
+from manyserver.study.models.dispatching.config import PoolConfig, SweepConfig
+from manyserver.study.models.halfin_whitt.config import SweepConfig as RegimeSweepConfig
 
 CONFIG = Path(__file__).parents[2] / "config"
 WORDS = set(
@@ -20,7 +22,8 @@ WORDS = set(
 
 
 def models() -> Iterator[type[BaseModel]]:
-    yield from (StudyConfig, PoolConfig, SweepConfig)
+    yield from (study_models.load(name).Config for name in study_models.names())
+    yield from (PoolConfig, SweepConfig, RegimeSweepConfig)
     yield from (methods.load(name).Options for name in methods.names())
     yield from (figures.options(kind) for kind in figures.kinds())
     yield from (fits.options(kind) for kind in fits.kinds())
@@ -31,7 +34,8 @@ def test_every_key_is_explained() -> None:
 
 
 def test_every_kind_method_and_policy_is_explained() -> None:
-    names = {*figures.kinds(), *fits.kinds(), *methods.names(), *policies.names()}
+    kinds = {*figures.kinds(), *fits.kinds()}
+    names = {*kinds, *methods.names(), *policies.names(), *study_models.names()}
     assert names - WORDS == set()
 
 

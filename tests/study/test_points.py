@@ -1,5 +1,6 @@
 from typing import Any
 
+from manyserver.study.models.dispatching.subject import Dispatching
 from manyserver.study.points import Point, Unit
 from manyserver.study.sweep import Study, read_study
 
@@ -11,6 +12,11 @@ BOTH = {
 
 def ids(study: Study) -> list[str]:
     return [point.id for point in study.points]
+
+
+def subject(point: Point) -> Dispatching:
+    assert isinstance(point.subject, Dispatching)
+    return point.subject
 
 
 def seeds(study: Study) -> list[int | None]:
@@ -97,7 +103,7 @@ def test_seeds_depend_on_the_study_seed_but_not_on_the_precision(write_study: An
 def test_a_float_grid_has_no_noise(write_study: Any) -> None:
     grid = {"start": 0.1, "stop": 0.7, "step": 0.1}
     study = read_study(write_study({"sweep.arrival_rate": grid}))
-    rates = sorted({point.system.arrival_rate for point in study.points})
+    rates = sorted({subject(point).system.arrival_rate for point in study.points})
     assert rates == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
 
 
@@ -159,7 +165,7 @@ def test_points_know_which_code_computes_them(write_study: Any) -> None:
     study = read_study(write_study(BOTH))
     by_method: dict[tuple[str, str], set[str]] = {}
     for point in study.points:
-        by_method.setdefault((point.method, point.policy.name), set()).add(point.code)
+        by_method.setdefault((point.method, subject(point).policy.name), set()).add(point.code)
     assert sorted(len(codes) for codes in by_method.values()) == [1, 1, 1, 1]
     assert len(set.union(*by_method.values())) == 4
 

@@ -8,27 +8,51 @@ import numpy as np
 from pydantic import Field
 
 from manyserver.study.config import Strict
-from manyserver.study.curves import points, rate_dimension, select
+from manyserver.study.curves import each_jobs, points, rate_dimension, select
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Curve", "FigureOptions", "chosen", "finite_servers", "read", "served", "slices"]
+__all__ = [
+    "Curve",
+    "DrawingOptions",
+    "FigureOptions",
+    "RegimeOptions",
+    "chosen",
+    "finite_servers",
+    "read",
+    "served",
+    "slices",
+]
 
 
-class FigureOptions(Strict):
+class DrawingOptions(Strict):
     """Options that every kind of figure has."""
 
     title: str = ""
     """A line above the figure; none by default, papers use captions."""
+    width: Literal["column", "page"] = "page"
+    """One column of a paper (3.4 inches) or its whole page (7 inches)."""
+
+
+class RegimeOptions(DrawingOptions):
+    """Options that every kind of figure of the Halfin-Whitt regime has."""
+
+    betas: list[float] | None = Field(default=None, min_length=1)
+    """Values of beta that are drawn; all if left out."""
+
+
+class FigureOptions(DrawingOptions):
+    """Options that every kind of figure of dispatching policies has."""
+
     systems: list[str] | None = Field(default=None, min_length=1)
     """Labels of the systems drawn; all if left out."""
     policies: list[str] | None = Field(default=None, min_length=1)
     """Labels of the policies drawn, in this order; all if left out."""
+    jobs: list[str] | None = Field(default=None, min_length=1)
+    """Labels of the job sizes and disciplines drawn; all if left out."""
     rates: list[float] | None = Field(default=None, min_length=1)
     """Values of the swept axis, arrival rates or loads, that are drawn; all if left out."""
-    width: Literal["column", "page"] = "page"
-    """One column of a paper (3.4 inches) or its whole page (7 inches)."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +90,39 @@ class Curve:
 def chosen(cube: "xr.Dataset", options: FigureOptions) -> "xr.Dataset":
     """Return the part of a cube that the options ask for.
 
+    A system with each of the job sizes and disciplines is a system of its own in the result.
+
     Raises
     ------
     ValueError
         If a label is not in the cube.
     """
     rates = {rate_dimension(cube): options.rates}
-    return select(cube, system=options.systems, policy=options.policies, **rates)
+    cube = select(cube, system=options.systems, policy=options.policies, **rates)
+    if "jobs" not in cube.dims and options.jobs is None:
+        return cube
+    return _as_systems(each_jobs(cube, options.jobs))
+
+
+def _as_systems(parts: "list[xr.Dataset]") -> "xr.Dataset":
+    """Put cubes of different job sizes side by side on the axis of the systems."""
+    import xarray as xr
+
+    if len(parts) == 1:
+        return parts[0]
+    systems = parts[0]["system"].values
+    found = []
+    for part in parts:
+        label = str(part["jobs"].values)
+        labels = [f"{system}, {label}" if len(systems) > 1 else label for system in systems]
+        # What describes the jobs describes each system with them.
+        own = {
+            name: ("system", np.repeat(coord.values, len(systems)))
+            for name, coord in part.coords.items()
+            if not coord.dims and name != "jobs"
+        }
+        found.append(part.drop_vars("jobs").assign_coords({**own, "system": labels}))
+    return xr.concat(found, "system", coords="minimal", compat="override", join="override")
 
 
 def read(

@@ -71,7 +71,7 @@ def draw(cube: "xr.Dataset", options: Options) -> "Figure":
     ValueError
         If a label is not in the cube, or there is nothing to draw.
     """
-    from manyserver.figures import marks, style
+    from manyserver.figures import legends, marks, style
 
     cube = chosen(cube, options)
     dimension = rate_dimension(cube)
@@ -108,9 +108,9 @@ def draw(cube: "xr.Dataset", options: Options) -> "Figure":
     for axes in figure.axes:
         axes.tick_params(labelbottom=True)
     figure.supxlabel(style.AXIS_LABELS["n_servers"], fontsize="medium")
-    marks.legend(
+    legends.legend(
         figure,
-        [marks.entry(look, line=used.line) for look in looks],
+        [legends.entry(look, line=used.line) for look in looks],
         used.entries(),
         options.title,
     )
@@ -128,13 +128,13 @@ class _Used:
     bounds: bool = False
 
     def entries(self) -> list:
-        from manyserver.figures import marks
+        from manyserver.figures import legends
 
-        found = marks.method_entries(limit=False, finite=self.simulated)
-        found += [marks.exact_entry()] * self.exact
+        found = legends.method_entries(limit=False, finite=self.simulated)
+        found += [legends.exact_entry()] * self.exact
         if self.line:
-            found.append(marks.line_entry("refined mean field, leading order"))
-        return found + [marks.upper_bound_entry()] * self.bounds
+            found.append(legends.line_entry("refined mean field, leading order"))
+        return found + [legends.upper_bound_entry()] * self.bounds
 
 
 def _draw_panel(

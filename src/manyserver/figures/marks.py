@@ -1,18 +1,24 @@
-"""What figures are made of: panels, lines of theory, markers of simulation, legends."""
+"""What figures are made of: panels, lines of theory, markers of simulation."""
 
 import math
 from collections.abc import Iterable
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
+import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.colors import ListedColormap
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
-from matplotlib.lines import Line2D
-from matplotlib.textpath import TextPath
-from matplotlib.ticker import LogFormatter, MaxNLocator
+from matplotlib.ticker import (
+    FormatStrFormatter,
+    LogFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+)
 
 from manyserver.figures.base import Curve
 from manyserver.figures.style import WIDTHS, Look
@@ -21,22 +27,19 @@ __all__ = [
     "COLUMNS",
     "clip_bars",
     "corner_text",
-    "entry",
-    "exact_entry",
+    "few_numbers",
     "grid",
-    "legend",
+    "joined",
     "level",
-    "line_entry",
     "markers",
-    "method_entries",
     "panels",
     "plain_numbers",
+    "ringed_bars",
     "rings",
+    "room_below",
     "share_vertical",
-    "slope_entry",
     "slope_guide",
     "theory",
-    "upper_bound_entry",
     "upper_bounds",
     "whole_numbers",
     "without_spare",
@@ -51,12 +54,14 @@ RING: dict[str, Any] = {
     "markeredgecolor": "0.1",
     "markeredgewidth": 0.7,
 }
+LIMITS: tuple[Any, ...] = ((0, (5, 2)), (0, (1, 1)), (0, (4, 1, 1, 1)))
+"""Lines of what bounds a quantity, or is its limit."""
+PALE = ListedColormap(sns.light_palette("#4878a8", 24).as_hex()[:14])
+"""Colours that lines can be drawn on."""
 COLUMNS = {"column": 1, "page": 3}
 """Most panels beside each other."""
-LEGEND_ROW = 0.16
-LEGEND_HANDLE = 0.41
-TITLE = 0.2
-"""Inches: height of a row, width of a handle with the gaps around it, height of a title."""
+PANEL = 0.72
+"""Part of the height of a row that a panel takes, about."""
 
 
 def grid(
@@ -117,6 +122,68 @@ def theory(axes: Axes, curve: Curve, look: Look) -> bool:
     curve = curve.known
     axes.plot(curve.x, curve.values, color=look.colour, linestyle=look.line, zorder=2)
     return bool(curve.x.size)
+
+
+def joined(axes: Axes, curve: Curve, look: Look) -> bool:
+    """Draw values without errors as markers joined by a line; return whether there were any."""
+    curve = curve.known
+    axes.plot(
+        curve.x,
+        curve.values,
+        color=look.colour,
+        linestyle=look.line,
+        linewidth=0.9,
+        marker=look.marker,
+        markersize=3,
+        markeredgewidth=0,
+        zorder=2,
+    )
+    return bool(curve.x.size)
+
+
+def ringed_bars(axes: Axes, curve: Curve, look: Look) -> bool:
+    """Draw simulated values as rings with bars around other markers; return whether any.
+
+    Values without a half-width are not drawn.
+    """
+    curve = curve.known
+    curve = curve.at(curve.half_widths > 0)
+    if curve.x.size:
+        axes.errorbar(
+            curve.x,
+            curve.values,
+            yerr=curve.half_widths,
+            linestyle="none",
+            color=look.colour,
+            **{**RING, "markeredgecolor": look.colour, "markersize": 5},
+            elinewidth=0.8,
+            capsize=2.2,
+            capthick=0.8,
+            zorder=4,
+        )
+    return bool(curve.x.size)
+
+
+def room_below(axes: Axes, lines: int, share: float = 0.45) -> None:
+    """Make room for :func:`corner_text` in the lower left corner of a logarithmic panel.
+
+    `share` is the part of the width that the text takes. Sizes are settled when the figure is
+    drawn, so a panel is taken as that part of its row that the layouts here leave it.
+    """
+    drawn = [np.asarray(line.get_xydata()) for line in axes.get_lines()]
+    points = np.concatenate(drawn)
+    points = np.log(points[np.all(np.isfinite(points) & (points > 0), axis=1)])
+    figure, place = axes.get_figure(root=True), axes.get_subplotspec()
+    assert figure is not None
+    rows = 1 if place is None else place.get_gridspec().nrows
+    font = FontProperties(size="small").get_size_in_points()
+    part = min(0.7, 1.2 * (lines + 0.6) * font / 72 / (PANEL * figure.get_figheight() / rows))
+    left, right = points[:, 0].min(), points[:, 0].max()
+    under = points[points[:, 0] <= left + share * (right - left), 1].min()
+    low, high = points[:, 1].min(), points[:, 1].max()
+    wanted = high - (high - under) / (1 - part)
+    margin = 0.05 * (high - low)
+    axes.set_ylim(float(np.exp(min(low - margin, wanted))), float(np.exp(high + margin)))
 
 
 def level(axes: Axes, value: float, look: Look) -> None:
@@ -193,6 +260,13 @@ def plain_numbers(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.2, 0.5)))
 
 
+def few_numbers(axis: Axis) -> None:
+    """Label a short logarithmic axis with numbers at 1, 2 and 5 times powers of ten."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FormatStrFormatter("%g"))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def rings(axes: Axes, curve: Curve) -> bool:
     """Draw exact values as rings around the markers of other methods; return whether any."""
     axes.plot(curve.x, curve.values, linestyle="none", zorder=4, **RING)
@@ -220,91 +294,3 @@ def corner_text(
 def whole_numbers() -> MaxNLocator:
     """Return a locator of ticks at whole numbers."""
     return MaxNLocator(integer=True)
-
-
-def entry(look: Look, line: bool = True, marker: bool = True) -> Line2D:
-    """Return a legend entry for a look."""
-    return Line2D(
-        [],
-        [],
-        color=look.colour,
-        linestyle=look.line if line else "none",
-        marker=look.marker if marker else "none",
-        markerfacecolor="white" if look.hollow else look.colour,
-        label=look.label,
-    )
-
-
-def method_entries(limit: bool, finite: bool, n_servers: float | None = None) -> list[Line2D]:
-    """Return legend entries that say what lines and markers are."""
-    found = []
-    if limit:
-        found.append(Line2D([], [], color=GREY, label=r"mean field, $N \to \infty$"))
-    if finite:
-        size = "" if n_servers is None else f", $N = {n_servers:.0f}$"
-        label = f"simulation{size} (95 %)"
-        found.append(Line2D([], [], color=GREY, linestyle="none", marker="o", label=label))
-    return found
-
-
-def exact_entry() -> Line2D:
-    """Return the legend entry of :func:`rings`."""
-    return Line2D([], [], linestyle="none", label="exact chain", **RING)
-
-
-def line_entry(label: str) -> Line2D:
-    """Return a legend entry that says what lines are."""
-    return Line2D([], [], color=GREY, label=label)
-
-
-def slope_entry(slope: float) -> Line2D:
-    """Return the legend entry of :func:`slope_guide`."""
-    return Line2D([], [], color=GREY, linestyle=GUIDE, linewidth=0.7, label=f"slope ${slope:g}$")
-
-
-def upper_bound_entry() -> Line2D:
-    """Return the legend entry of :func:`upper_bounds`."""
-    label = "upper bound (95 %)"
-    return Line2D([], [], color=GREY, linestyle="none", marker=r"$\downarrow$", label=label)
-
-
-def legend(figure: Figure, curves: list[Line2D], meanings: list[Line2D], title: str = "") -> None:
-    """Put a legend, and a title, above all panels, and make the figure that much taller.
-
-    `curves` fill rows from the left; `meanings`, what lines and markers are, follow in rows of
-    their own.
-    """
-    columns = max(len(curves), len(meanings))
-    while columns > 1 and _width(_rows(curves, meanings, columns)) > figure.get_figwidth() - 0.1:
-        columns -= 1
-    rows = _rows(curves, meanings, columns)
-    extra = LEGEND_ROW * (len(rows) + 1) + TITLE * bool(title)
-    figure.set_figheight(figure.get_figheight() + extra)
-    # matplotlib fills column by column.
-    handles = [row[column] for column in range(columns) for row in rows]
-    figure.legend(handles=handles, loc="outside upper center", ncols=columns)
-    if title:
-        figure.suptitle(title)
-
-
-def _rows(curves: list[Line2D], meanings: list[Line2D], columns: int) -> list[list[Line2D]]:
-    blanks = [Line2D([], [], linestyle="none", label=" ") for _ in range(columns)]
-    return [
-        [*handles[start : start + columns], *blanks][:columns]
-        for handles in (curves, meanings)
-        for start in range(0, len(handles), columns)
-    ]
-
-
-def _width(rows: list[list[Line2D]]) -> float:
-    """Width of a legend in inches."""
-    columns = zip(*rows, strict=True)
-    return sum(LEGEND_HANDLE + max(map(_text_width, column)) for column in columns)
-
-
-def _text_width(handle: Line2D) -> float:
-    text = str(handle.get_label())
-    if not text.strip():
-        return 0.0
-    font = FontProperties(size=mpl.rcParams["legend.fontsize"])
-    return float(TextPath((0, 0), text, prop=font).get_extents().width) / 72

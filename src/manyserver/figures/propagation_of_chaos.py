@@ -44,7 +44,7 @@ def draw(cube: "xr.Dataset", options: Options) -> "Figure":
     ValueError
         If a label is not in the cube, or it holds no covariances.
     """
-    from manyserver.figures import marks, style
+    from manyserver.figures import legends, marks, style
 
     cube = chosen(cube, options)
     places = [
@@ -83,10 +83,12 @@ def draw(cube: "xr.Dataset", options: Options) -> "Figure":
             marks.corner_text(axes, "slope", slopes, left=True)
         axes.set_title(_title(cube, system, policy, pair))
     marks.clip_bars(panels)
-    meanings = marks.method_entries(limit=False, finite=simulated)
-    meanings += [marks.exact_entry()] * exact
-    meanings += [marks.line_entry("refined mean field, leading order")] * line
-    marks.legend(figure, [marks.entry(look, line=line) for look in looks], meanings, options.title)
+    meanings = legends.method_entries(limit=False, finite=simulated)
+    meanings += [legends.exact_entry()] * exact
+    meanings += [legends.line_entry("refined mean field, leading order")] * line
+    legends.legend(
+        figure, [legends.entry(look, line=line) for look in looks], meanings, options.title
+    )
     return figure
 
 

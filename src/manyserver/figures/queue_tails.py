@@ -44,7 +44,7 @@ def draw(cube: "xr.Dataset", options: Options) -> "Figure":
     ValueError
         If a label is not in the cube, or there is no tail to draw.
     """
-    from manyserver.figures import marks, style
+    from manyserver.figures import legends, marks, style
 
     cube = chosen(cube, options)
     dimension = rate_dimension(cube)
@@ -72,10 +72,10 @@ def draw(cube: "xr.Dataset", options: Options) -> "Figure":
         axes.set_title(_title(here, cube))
     panels[0].set_yscale("log")
     panels[0].xaxis.set_major_locator(marks.whole_numbers())
-    marks.legend(
+    legends.legend(
         figure,
-        [marks.entry(look, limit, finite) for look in looks],
-        marks.method_entries(limit, finite, n_servers),
+        [legends.entry(look, limit, finite) for look in looks],
+        legends.method_entries(limit, finite, n_servers),
         options.title,
     )
     return figure

@@ -39,7 +39,7 @@ def draw(cube: "xr.Dataset", options: Options) -> "Figure":
     ValueError
         If a label is not in the cube, or no policy has a `d`.
     """
-    from manyserver.figures import marks, style
+    from manyserver.figures import legends, marks, style
 
     cube = chosen(cube, options)
     families = _families(cube)
@@ -79,10 +79,10 @@ def draw(cube: "xr.Dataset", options: Options) -> "Figure":
         rate = style.rate_label(float(here[dimension]), dimension)
         axes.set_title(f"{here['system'].values}, {rate}" if cube.sizes["system"] > 1 else rate)
     panels[0].xaxis.set_major_locator(marks.whole_numbers())
-    marks.legend(
+    legends.legend(
         figure,
-        [marks.entry(look, limit, finite) for look in looks],
-        marks.method_entries(limit, finite, n_servers),
+        [legends.entry(look, limit, finite) for look in looks],
+        legends.method_entries(limit, finite, n_servers),
         options.title,
     )
     return figure

@@ -45,7 +45,7 @@ def draw(cube: "xr.Dataset", options: Options) -> "Figure":
     ValueError
         If a label is not in the cube, or there is nothing to draw.
     """
-    from manyserver.figures import marks, style
+    from manyserver.figures import legends, marks, style
 
     cube = chosen(cube, options)
     places = list(served(cube, options.quantity))
@@ -83,10 +83,10 @@ def draw(cube: "xr.Dataset", options: Options) -> "Figure":
             column[0].set_title(str(here["system"].values))
     _finish(panels, options, "" if base is None else looks[base].label)
     used = sorted({policy for _, policy in places})
-    marks.legend(
+    legends.legend(
         figure,
-        [marks.entry(looks[policy], limit, finite) for policy in used],
-        marks.method_entries(limit, finite, n_servers),
+        [legends.entry(looks[policy], limit, finite) for policy in used],
+        legends.method_entries(limit, finite, n_servers),
         options.title,
     )
     figure.align_ylabels(panels[:, 0])

@@ -40,7 +40,7 @@ def draw(cube: "xr.Dataset", options: Options) -> "Figure":
     ValueError
         If a label is not in the cube, or there is nothing to draw.
     """
-    from manyserver.figures import marks, style
+    from manyserver.figures import legends, marks, style
 
     cube = chosen(cube, options)
     finite = cube.isel(n_servers=np.isfinite(cube["n_servers"].values))
@@ -82,10 +82,12 @@ def draw(cube: "xr.Dataset", options: Options) -> "Figure":
     for axes in panels[-columns:, -1]:
         axes.set_xlabel(style.AXIS_LABELS["n_servers"])
         axes.tick_params(labelbottom=True)
-    meanings = marks.method_entries(limit=limits, finite=True)
-    meanings += [marks.slope_entry(-1)] * options.deviation + [marks.upper_bound_entry()] * bounds
-    curves = [marks.entry(look, line=limits) for look in looks]
-    marks.legend(figure, curves, meanings, options.title)
+    meanings = legends.method_entries(limit=limits, finite=True)
+    meanings += [legends.slope_entry(-1)] * options.deviation + [
+        legends.upper_bound_entry()
+    ] * bounds
+    curves = [legends.entry(look, line=limits) for look in looks]
+    legends.legend(figure, curves, meanings, options.title)
     figure.align_ylabels(panels[::columns].flat)
     return figure
 

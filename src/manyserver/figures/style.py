@@ -4,7 +4,7 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -21,12 +21,16 @@ __all__ = [
     "AXIS_LABELS",
     "WIDTHS",
     "Look",
+    "beta_looks",
     "family",
+    "jobs_looks",
+    "level_looks",
     "looks",
     "policy_label",
     "pool_looks",
     "rate_label",
     "rate_looks",
+    "size_looks",
     "symbol",
     "theme",
     "variable_label",
@@ -46,6 +50,10 @@ AXIS_LABELS = {
     "n_servers": "Number of servers, $N$",
     "level": "Jobs at a server, $k$",
     "choices": "Servers looked at in each pool, $d$",
+    "n": "Number of servers, $n$",
+    "beta": r"Spare capacity, $\beta$",
+    "y1": r"$(Q_1 - n)/\sqrt{n}$ or $Y_1$",
+    "y2": r"$Q_2/\sqrt{n}$ or $Y_2$",
 }
 UNITS = {"time": "mean job size / speed 1"}
 _RC: dict[str, Any] = {
@@ -77,7 +85,7 @@ _RC: dict[str, Any] = {
     "pdf.fonttype": 42,
 }
 
-_PALETTE = sns.color_palette("colorblind", 10)
+_PALETTE = [*sns.color_palette("colorblind", 10), *sns.color_palette(["#332288", "#882255"])]
 _FAMILIES: dict[str, tuple[int, str, Any]] = {
     "scheme1": (0, "o", "-"),
     "scheme2": (3, "s", (0, (5, 1.5))),
@@ -89,8 +97,12 @@ _FAMILIES: dict[str, tuple[int, str, Any]] = {
     "random": (8, "*", (0, (1, 2))),
     "jsq": (9, "<", (0, (4, 1, 4, 1, 1, 1))),
     "jiq": (6, ">", (0, (3, 2))),
+    "pull": (10, "h", (0, (7, 1, 1, 1, 1, 1))),
+    "threshold": (11, "p", (0, (2, 2, 6, 2))),
 }
 """Position in the palette, marker and line of every family of policies, the same in all studies."""
+_ORDER = (0, 3, 2, 1, 4, 5, 9, 7)
+"""Positions in the palette of what has no order and no family."""
 _MARKERS = "osD^vP<>X*"
 _LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (6, 1.5, 1, 1.5)), (0, (1, 1)))
 
@@ -131,6 +143,8 @@ def policy_label(label: str, name: str, parameters: dict[str, Any]) -> str:
     title = policy_class(name).title if name in names() else name.replace("_", " ")
     parts = []
     for key, value in parameters.items():
+        if value is None:
+            continue
         if key == "d":
             if isinstance(value, int):
                 title += f"({value})"
@@ -193,6 +207,47 @@ def rate_label(rate: float, dimension: str) -> str:
 def rate_looks(rates: Sequence[float], dimension: str) -> list[Look]:
     """Return a look for every arrival rate or load, from dark to light."""
     return _sequence([rate_label(rate, dimension) for rate in rates], "viridis")
+
+
+def beta_looks(betas: Sequence[float]) -> list[Look]:
+    """Return a look for every beta, from dark to light."""
+    return _sequence([rf"$\beta = {beta:.6g}$" for beta in betas], "viridis")
+
+
+def level_looks(levels: Sequence[float], unit: str = "") -> list[Look]:
+    """Return a look for every curve Gamma, by its level kappa in some unit."""
+    labels = [rf"$\Gamma^{{(\kappa)}}$, $\kappa = {level:.3g}{unit}$" for level in levels]
+    return _sequence(labels, "flare")
+
+
+def size_looks(sizes: Sequence[float]) -> list[Look]:
+    """Return a look for every number of servers, hollow but for the limit."""
+    labels = ["diffusion" if np.isinf(size) else f"$n = {size:.0f}$" for size in sizes]
+    found = _sequence(labels, "viridis")
+    # The limit is the darkest, whatever its place.
+    ranked = sorted(range(len(sizes)), key=lambda place: -sizes[place])
+    return [
+        replace(
+            look,
+            colour=found[ranked.index(place)].colour,
+            line="-",
+            hollow=not np.isinf(sizes[place]),
+        )
+        for place, look in enumerate(found)
+    ]
+
+
+def jobs_looks(labels: Sequence[str]) -> list[Look]:
+    """Return a look for each of the job sizes and disciplines, by their labels."""
+    return [
+        Look(
+            label=label,
+            colour=_PALETTE[_ORDER[place % len(_ORDER)]],
+            marker=_MARKERS[place % len(_MARKERS)],
+            line=_LINES[place % len(_LINES)],
+        )
+        for place, label in enumerate(labels)
+    ]
 
 
 def pool_looks(speeds: Sequence[float | None]) -> list[Look]:

@@ -9,20 +9,32 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from manyserver.model import System
-from manyserver.study.compute import point_name, read_unit
-from manyserver.study.points import canonical
+from manyserver.study import models
+from manyserver.study.compute import point_name
+from manyserver.study.points import Point, canonical
 from manyserver.study.records import Record
 from manyserver.study.store import replacing
 from manyserver.study.sweep import Study
+from manyserver.study.unit_file import read_unit
 from manyserver.study.validation import ConfigError
-from manyserver.variables import HALF_WIDTH, lookup
+from manyserver.variables import HALF_WIDTH, Variable
 from manyserver.version import __version__
 
 __all__ = ["build_cube", "write_cube"]
 
 NOT_ASKED, OK = "not asked for", "ok"
 IMPRECISE, UNRELIABLE = "precision not met", "interval not reliable"
+LONG_NAMES = {
+    "method": "method that computed the point",
+    "system": "label of the system",
+    "policy": "label of the policy",
+    "jobs": "label of the job sizes and the discipline",
+    "pool": "place of the pool in the study",
+    "level": "number of jobs at a server",
+}
+"""What dimensions mean; the others by their names."""
+CHUNK_BYTES = 2**20
+"""Values that are compressed together, and read together."""
 
 
 def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
@@ -38,7 +50,7 @@ def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        Dimensions method, system, policy, n_servers (inf is the limit) and arrival_rate or load,
+        Dimensions method and the axes of the study's model, such as n_servers (inf is the limit),
         before those of each variable; what was not computed is NaN, and ``status`` says why.
 
     Raises
@@ -46,7 +58,8 @@ def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
     ValueError
         If a file is damaged or, as a ConfigError, no file has a point that was to be computed.
     """
-    axes = _axes(study)
+    axes = {"method": tuple(study.config.methods_used), **study.layout.axes}
+    lookup = models.load(study.config.model).lookup
     records = {canonical(r.parameters): r for file in unit_files for r in read_unit(file)}
     placed: list[tuple[tuple[int, ...], Record]] = []
     labels = _Labels(tuple(len(values) for values in axes.values()))
@@ -65,13 +78,18 @@ def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
                     ]
                 )
             labels.status[place] = _status(record)
+            labels.reasons[place] = str(record.notes.get("reason", ""))
             placed.append((place, record))
     used = [record for _, record in placed]
-    sizes = _inner_sizes(used)
-    data = _arrays(placed, labels.ids.shape, sizes)
+    names = {name for record in used for name in record.values}
+    described = {name: lookup(name) for name in sorted(names)}
+    sizes = _inner_sizes(used, described)
+    sizes |= {dim: size for dim, size in study.layout.inner.items() if dim in sizes}
+    data = _arrays(placed, labels.ids.shape, sizes, described)
     dims = tuple(axes)
     variables: dict[str, Any] = {
-        name: ((*dims, *lookup(name).dims), data[name], _described(name)) for name in sorted(data)
+        name: ((*dims, *variable.dims), data[name], _attributes(name, variable))
+        for name, variable in described.items()
     }
     for name, (array, text) in labels.described.items():
         variables[name] = (dims, array, {"long_name": text})
@@ -93,6 +111,7 @@ class _Labels:
     def __init__(self, shape: tuple[int, ...]):
         self.ids = np.full(shape, "", dtype=object)
         self.status = np.full(shape, NOT_ASKED, dtype=object)
+        self.reasons = np.full(shape, "", dtype=object)
         self.seeds = np.full(shape, -1, dtype=np.int64)
 
     @property
@@ -101,17 +120,21 @@ class _Labels:
             "point_id": (self.ids, "identity of the point's parameters"),
             "point_seed": (self.seeds, "seed of the point, -1 for none"),
             "status": (self.status, "whether the point was computed, or why not"),
+            "reason": (self.reasons, "more about a point that has no value"),
         }
 
 
 def _arrays(
-    placed: list[tuple[tuple[int, ...], Record]], shape: tuple[int, ...], sizes: dict[str, int]
+    placed: list[tuple[tuple[int, ...], Record]],
+    shape: tuple[int, ...],
+    sizes: dict[str, int],
+    described: dict[str, Variable],
 ) -> dict[str, np.ndarray]:
     data: dict[str, np.ndarray] = {}
     for place, record in placed:
         for name, value in record.values.items():
             if name not in data:
-                inner = tuple(sizes[dim] for dim in lookup(name).dims)
+                inner = tuple(sizes[dim] for dim in described[name].dims)
                 data[name] = np.full(shape + inner, np.nan)
             array = np.asarray(value, dtype=float)
             inside = tuple(slice(0, size) for size in array.shape)
@@ -119,83 +142,40 @@ def _arrays(
     return data
 
 
-def _axes(study: Study) -> dict[str, tuple]:
-    sweep = study.config.sweep
-    return {
-        "method": tuple(study.config.methods_used),
-        "system": tuple(study.config.systems),
-        "policy": tuple(study.policies),
-        "n_servers": sweep.n_servers,
-        sweep.rate_name: tuple(float(rate) for rate in sweep.rates),
-    }
-
-
-def _inner_sizes(records: list[Record]) -> dict[str, int]:
+def _inner_sizes(records: list[Record], described: dict[str, Variable]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for record in records:
         for name, value in record.values.items():
-            for dim, size in zip(lookup(name).dims, np.shape(value), strict=True):
+            for dim, size in zip(described[name].dims, np.shape(value), strict=True):
                 sizes[dim] = max(size, sizes.get(dim, 0))
     return sizes
 
 
-def _described(name: str) -> dict[str, str]:
-    variable = lookup(name)
-    described = {
+def _attributes(name: str, variable: Variable) -> dict[str, str]:
+    attributes = {
         "units": variable.units,
         "long_name": variable.long_name,
         "symbol": variable.symbol,
         "ancillary_variables": "" if name.endswith(HALF_WIDTH) else "status",
     }
-    return {key: value for key, value in described.items() if value}
+    return {key: value for key, value in attributes.items() if value}
 
 
 def _coordinates(study: Study, axes: dict[str, tuple], sizes: dict[str, int]) -> dict[str, Any]:
-    policies = study.policies.values()
-    servers = [math.inf if n is None else float(n) for n in axes["n_servers"]]
-    described = {"units": "1", "symbol": "N", "long_name": "number of servers"}
-    by_label = {point.labels["system"]: point.system for point in study.points}
-    systems = [by_label[label] for label in axes["system"]]
+    found: dict[str, Any] = {axis: _labelled(axis, list(values)) for axis, values in axes.items()}
+    if "n_servers" in axes:
+        servers = [math.inf if n is None else float(n) for n in axes["n_servers"]]
+        described = {"units": "1", "symbol": "N", "long_name": "number of servers"}
+        found["n_servers"] = ("n_servers", servers, described)
     return {
-        **{axis: list(axes[axis]) for axis in ("method", "system", "policy")},
-        "n_servers": ("n_servers", servers, described),
-        **{dim: np.arange(size) for dim, size in sizes.items()},
-        "policy_name": ("policy", [policy.name for policy in policies]),
-        "policy_parameters": ("policy", [canonical(policy.parameters) for policy in policies]),
-        **_rates(study, systems),
-        **_pools(systems),
+        **found,
+        **{dim: _labelled(dim, np.arange(size)) for dim, size in sizes.items()},
+        **study.layout.coordinates,
     }
 
 
-def _rates(study: Study, systems: list[System]) -> dict[str, Any]:
-    name = study.config.sweep.rate_name
-    values = np.array([float(rate) for rate in study.config.sweep.rates])
-    capacity = np.array([system.capacity for system in systems])[:, np.newaxis]
-    rate = {"units": "jobs/time", "symbol": r"\lambda", "long_name": "arrival rate per server"}
-    load = {"units": "1", "symbol": r"\rho", "long_name": "load: arrival rate over capacity"}
-    if name == "arrival_rate":
-        return {
-            "arrival_rate": ("arrival_rate", values, rate),
-            "load": (("system", "arrival_rate"), values / capacity, load),
-        }
-    return {
-        "load": ("load", values, load),
-        "arrival_rate": (("system", "load"), values * capacity, rate),
-    }
-
-
-def _pools(systems: list[System]) -> dict[str, Any]:
-    shape = (len(systems), max(len(system.pools) for system in systems))
-    speeds, fractions = np.full(shape, np.nan), np.full(shape, np.nan)
-    for i, system in enumerate(systems):
-        speeds[i, : len(system.pools)] = system.speeds
-        fractions[i, : len(system.pools)] = system.fractions
-    speed = {"units": "1", "symbol": "C_j", "long_name": "speed of a server of the pool"}
-    fraction = {"units": "1", "symbol": r"\gamma_j", "long_name": "fraction of the servers"}
-    return {
-        "pool_speed": (("system", "pool"), speeds, speed),
-        "pool_fraction": (("system", "pool"), fractions, fraction),
-    }
+def _labelled(dim: str, values: Any) -> tuple[str, Any, dict[str, str]]:
+    return dim, values, {"long_name": LONG_NAMES.get(dim, dim.replace("_", " "))}
 
 
 def _provenance(study: Study, records: list[Record]) -> dict[str, str]:
@@ -203,21 +183,32 @@ def _provenance(study: Study, records: list[Record]) -> dict[str, str]:
     for record in records:
         for name, number in record.versions.items():
             libraries.setdefault(name, set()).add(number)
+    titles = {canonical(point.parameters): _title(point) for point in study.points}
     code: dict[str, set[str]] = {}
     for record in records:
-        name = f"{record.parameters['method']} {record.parameters['policy']['name']}"
-        code.setdefault(name, set()).add(record.code)
+        code.setdefault(titles[canonical(record.parameters)], set()).add(record.code)
+    comment = " ".join(study.config.description.split())
+    # What figures and fits make of the cube is no part of it.
+    told = study.config.model_dump_json(
+        exclude_unset=True, exclude={"allow_failures", "figures", "fits"}
+    )
     return {
         "Conventions": "CF-1.11",
         "title": study.config.title,
-        "comment": " ".join(study.config.description.split()),
+        **({"comment": comment} if comment else {}),
         "source": f"manyserver {__version__}",
+        "history": f"assembled by manyserver {__version__} from {len(records)} points",
         "study": study.name,
-        "study_config": canonical(json.loads(study.config.model_dump_json(exclude_unset=True))),
+        "model": study.config.model,
+        "study_config": canonical(json.loads(told)),
         "code_fingerprints": _sorted(code),
         "library_versions": _sorted(libraries),
         "time_unit": "mean job size divided by speed 1",
     }
+
+
+def _title(point: Point) -> str:
+    return f"{point.method} {point.subject.title}".strip()
 
 
 def _sorted(found: dict[str, set[str]]) -> str:
@@ -226,10 +217,33 @@ def _sorted(found: dict[str, set[str]]) -> str:
 
 def write_cube(cube: xr.Dataset, path: Path) -> None:
     """Write a cube as compressed NetCDF-4, moved into place when it is whole."""
-    encoding = {
-        name: {"zlib": True, "complevel": 4, "shuffle": True}
+    encoding: dict[Any, dict[str, Any]] = {
+        name: {
+            "zlib": True,
+            "complevel": 4,
+            "shuffle": True,
+            "chunksizes": _chunks(variable.shape, variable.dtype.itemsize),
+        }
         for name, variable in cube.data_vars.items()
-        if variable.dtype.kind in "fi" and variable.size
+        if variable.dtype.kind in "fi" and variable.size and variable.ndim
+    }
+    # A coordinate has no missing values (CF 2.5.1).
+    encoding |= {
+        name: {"_FillValue": None} for name in cube.coords if cube[name].dtype.kind in "fi"
     }
     with replacing(path) as temporary:
         cube.to_netcdf(temporary, engine="netcdf4", format="NETCDF4", encoding=encoding)
+
+
+def _chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Divide an array along its first dimensions into parts that are read at once.
+
+    Examples
+    --------
+    >>> _chunks((2, 5, 10, 200, 2, 30), 8)
+    (1, 1, 10, 200, 2, 30)
+    """
+    chunks = list(shape)
+    for i in range(len(shape)):
+        chunks[i] = max(1, min(shape[i], CHUNK_BYTES // (itemsize * math.prod(shape[i + 1 :]))))
+    return tuple(chunks)

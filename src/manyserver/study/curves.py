@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 __all__ = [
     "NORMAL_QUANTILE",
     "at_limit",
+    "each_jobs",
     "finite",
     "known_levels",
     "points",
     "rate_dimension",
     "select",
     "standard_errors",
+    "student_error",
     "system_of",
 ]
 
@@ -42,6 +44,8 @@ def select(cube: "xr.Dataset", **wanted: list[Any] | None) -> "xr.Dataset":
     for dimension, labels in wanted.items():
         if labels is None:
             continue
+        if dimension not in cube.dims:
+            raise ValueError(f"{dimension} = {labels!r}: is not an axis of the cube")
         there = cube[dimension].values
         places = []
         for label in labels:
@@ -59,6 +63,20 @@ def select(cube: "xr.Dataset", **wanted: list[Any] | None) -> "xr.Dataset":
     return cube
 
 
+def each_jobs(cube: "xr.Dataset", wanted: list[str] | None = None) -> "list[xr.Dataset]":
+    """Return a cube for each label of job sizes and discipline; the cube itself if it has none.
+
+    Raises
+    ------
+    ValueError
+        If a wanted label is not in the cube.
+    """
+    cube = select(cube, jobs=wanted)
+    if "jobs" not in cube.dims:
+        return [cube]
+    return [cube.isel(jobs=place) for place in range(cube.sizes["jobs"])]
+
+
 def points(cube: "xr.Dataset", *dimensions: str) -> Iterator["xr.Dataset"]:
     """Yield the slices of a cube at every combination of labels of `dimensions`."""
     shape = tuple(cube.sizes[dimension] for dimension in dimensions)
@@ -69,10 +87,15 @@ def points(cube: "xr.Dataset", *dimensions: str) -> Iterator["xr.Dataset"]:
 def system_of(point: "xr.Dataset") -> System:
     """Return the system of a slice that has one system and one arrival rate, in the limit."""
     there = np.isfinite(point["pool_speed"].values)
+    bounded = "pool_buffer" in point.coords
+    buffers = point["pool_buffer"].values[there] if bounded else np.full(there.sum(), np.inf)
     pools = [
-        Pool(float(fraction), float(speed))
-        for fraction, speed in zip(
-            point["pool_fraction"].values[there], point["pool_speed"].values[there], strict=True
+        Pool(float(fraction), float(speed), int(buffer) if np.isfinite(buffer) else None)
+        for fraction, speed, buffer in zip(
+            point["pool_fraction"].values[there],
+            point["pool_speed"].values[there],
+            buffers,
+            strict=True,
         )
     ]
     return System(float(point["arrival_rate"]), pools)
@@ -103,6 +126,22 @@ def standard_errors(part: "xr.Dataset", variable: str) -> np.ndarray | None:
     if name not in part or np.isnan(part[name].values).all():
         return None
     return np.asarray(part[name].values, dtype=float) / NORMAL_QUANTILE
+
+
+def student_error(place: "xr.Dataset", variable: str) -> tuple[float, float]:
+    """Return the standard error of a variable at a point, and the degrees of freedom behind it.
+
+    Zero and infinitely many if the method has no half-width.
+    """
+    name = f"{variable}_half_width"
+    if name not in place or np.isnan(place[name]):
+        return 0.0, np.inf
+    if "n_batches" not in place or np.isnan(place["n_batches"]):
+        return float(place[name]) / NORMAL_QUANTILE, np.inf
+    from scipy.special import stdtrit
+
+    freedom = max(1.0, float(place["n_batches"]) - 1 - float(place["n_controls"]))
+    return float(place[name]) / float(stdtrit(freedom, 0.975)), freedom
 
 
 def known_levels(tail: np.ndarray) -> np.ndarray:

@@ -5,19 +5,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manyserver.statistics.rates import Rate
+from manyserver.study.config import Strict
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["COLUMNS", "fit_row"]
+__all__ = ["COLUMNS", "FitOptions", "fit_row"]
 
 COLUMNS = (
     "fit",
     "system",
     "policy",
+    "jobs",
     "method",
     "n_servers",
     "arrival_rate",
+    "beta",
     "pool",
     "level",
     "quantity",
@@ -31,8 +34,21 @@ COLUMNS = (
     "excluded",
     "note",
 )
-"""Columns of the table. `n_servers`, `pool`, `level`, `expected` and `second_term` are empty where
-they have no meaning; `window` and `excluded` hold values of what the fit runs over."""
+"""Columns of the table. A column is empty where it has no meaning; `window` and `excluded` hold
+values of what the fit runs over."""
+PLACES = ("system", "policy", "jobs", "arrival_rate", "beta")
+"""Columns that say which curve of the cube was fitted."""
+
+
+class FitOptions(Strict):
+    """Options that every kind of fit of dispatching policies has."""
+
+    systems: list[str] | None = None
+    """Labels of systems; all if left out."""
+    policies: list[str] | None = None
+    """Labels of policies; all if left out."""
+    jobs: list[str] | None = None
+    """Labels of job sizes and disciplines; all if left out."""
 
 
 def fit_row(
@@ -52,7 +68,7 @@ def fit_row(
     Parameters
     ----------
     curve : xarray.Dataset
-        A slice with one system, policy and arrival rate.
+        A slice with one label left of each of :data:`PLACES` that the cube has.
     rate : Rate
         The fit.
     method : str
@@ -67,11 +83,9 @@ def fit_row(
         Where the quantity was taken.
     """
     return {
-        "system": str(curve["system"].values),
-        "policy": str(curve["policy"].values),
+        **{name: curve[name].values.item() for name in PLACES if name in curve.coords},
         "method": method,
         "n_servers": n_servers,
-        "arrival_rate": float(curve["arrival_rate"]),
         "pool": pool,
         "level": level,
         "quantity": quantity,

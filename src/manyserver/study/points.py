@@ -1,4 +1,4 @@
-"""Points: one system, one policy, one method; their identities, seeds and units.
+"""Points: one thing to compute by one method; their identities, seeds and units.
 
 What a point is depends on its own parameters alone, never on the study that asks for it nor on
 the unit that computes it, so studies share points and a study can be regrouped freely.
@@ -7,17 +7,28 @@ the unit that computes it, so studies share points and a study can be regrouped 
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, Protocol
 
-from manyserver.model import System
-from manyserver.policies import Policy
+from pydantic import BaseModel
+
 from manyserver.study import methods
-from manyserver.study.fingerprint import fingerprint
+from manyserver.study.fingerprint import fingerprint, module_digests
 
-__all__ = ["Point", "Unit", "canonical", "digest", "point_code", "point_seed", "units"]
+__all__ = [
+    "Point",
+    "Subject",
+    "Unit",
+    "canonical",
+    "digest",
+    "point_code",
+    "point_key",
+    "point_seed",
+    "told_options",
+    "units",
+]
 
 
 def canonical(value: object) -> str:
@@ -55,20 +66,71 @@ def point_seed(study_seed: int, subject: str) -> int:
     return int(digest(f"{study_seed}:{subject}"), 16) >> 1
 
 
+def told_options(options: BaseModel) -> dict[str, Any]:
+    """Return the options of a method that differ from their defaults."""
+    # A default is part of the code, which the fingerprint covers; leaving it out here means that
+    # a new option with a default changes no point.
+    return options.model_dump(exclude_defaults=True)
+
+
+def point_key(parameters: Mapping[str, Any], code: str) -> str:
+    """Return the key under which a point is stored.
+
+    Examples
+    --------
+    >>> point_key({"seed": 1}, "aa") == point_key({"seed": 1}, "bb")
+    False
+    """
+    return digest(f"{canonical(parameters)}{code}")
+
+
+class Subject(Protocol):
+    """What a point computes, apart from how; each model has its own.
+
+    All values are plain, so that they can be written as JSON.
+    """
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """First arguments of the functions of a method."""
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """Further arguments of a method's `compute`, by name."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """All that the result depends on."""
+
+    @property
+    def seeded(self) -> dict[str, Any]:
+        """The same, in the form from which the seed is derived."""
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What points have in common that share a file in the store."""
+
+    @property
+    def title(self) -> str:
+        """What is told beside the method in the provenance of a cube; may be empty."""
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """Modules whose code the result depends on, but for that of the method."""
+
+
 @dataclass(frozen=True)
 class Point:
-    """One system under one policy, to be computed by one method.
+    """One thing to compute by one method.
 
     Parameters
     ----------
     method : str
         Name of the method.
-    system : System
-        The system.
-    policy : Policy
-        The policy.
+    subject : Subject
+        What is computed.
     labels : dict
-        What the study calls it: system, policy, n_servers and the axis that is swept.
+        What the study calls it: its place on every axis of the cube but the method's.
     options : dict
         Options of the method that differ from their defaults.
     study_seed : int
@@ -78,39 +140,27 @@ class Point:
     """
 
     method: str
-    system: System
-    policy: Policy
+    subject: Subject
     labels: dict[str, Any] = field(compare=False)
     options: dict[str, Any] = field(default_factory=dict)
     study_seed: int = 1
     left_out: str = ""
 
     @cached_property
-    def _subject(self) -> dict[str, Any]:
-        """What is computed, without how well."""
-        pools = [
-            {"fraction": str(pool.fraction), "speed": str(pool.speed), "buffer": pool.buffer}
-            for pool in self.system.pools
-        ]
-        return {
-            "method": self.method,
-            "system": {"n_servers": self.system.n_servers, "pools": pools},
-            "policy": {"name": self.policy.name, **self.policy.parameters},
-        }
-
-    @cached_property
     def seed(self) -> int | None:
         """Seed of the point; None for a method without random numbers."""
         if not methods.load(self.method).RANDOM:
             return None
-        subject = {**self._subject, "arrival_rate": self.system.arrival_rate}
-        return point_seed(self.study_seed, canonical(subject))
+        return point_seed(self.study_seed, canonical(self._with_method(self.subject.seeded)))
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
         """Everything that the result depends on but the code, as plain values."""
-        system = {**self._subject["system"], "arrival_rate": self.system.arrival_rate}
-        return {**self._subject, "system": system, "options": self.options, "seed": self.seed}
+        told = {**self.subject.parameters, "options": self.options, "seed": self.seed}
+        return self._with_method(told)
+
+    def _with_method(self, values: dict[str, Any]) -> dict[str, Any]:
+        return {"method": self.method, **values}
 
     @cached_property
     def id(self) -> str:
@@ -118,21 +168,41 @@ class Point:
         return digest(canonical(self.parameters))
 
     @cached_property
+    def family(self) -> str:
+        """Identity of all points that can start from each other's work."""
+        options = methods.kept_options(self.method, self.options)
+        if options is None:
+            return self.id
+        return digest(canonical({**self.parameters, "options": options}))
+
+    @cached_property
     def cell(self) -> str:
-        """Identity of all points that differ in arrival rate, options and seed alone."""
-        return digest(canonical(self._subject))
+        """Identity of all points that differ in rate, options and seed alone."""
+        return digest(canonical(self._with_method(self.subject.shared)))
 
     @property
     def code(self) -> str:
         """Fingerprint of the code that computes the point."""
-        return point_code(self.method, type(self.policy).__module__)
+        return point_code(self.method, *self.subject.modules)
+
+    @cached_property
+    def key(self) -> str:
+        """Key under which the point is stored: its parameters and its code."""
+        return point_key(self.parameters, self.code)
+
+    @property
+    def modules(self) -> dict[str, str]:
+        """Digest of every module whose code computes the point, by name."""
+        without = methods.load(self.method).STARTS_FROM
+        entries = (f"{methods.__name__}.{self.method}", *self.subject.modules)
+        return module_digests(*entries, without=without)
 
 
 @cache
-def point_code(method: str, policy_module: str) -> str:
-    """Fingerprint the code of a method together with that of a policy."""
-    module = methods.load(method)
-    return fingerprint(f"{methods.__name__}.{method}", policy_module, without=module.STARTS_FROM)
+def point_code(method: str, *modules: str) -> str:
+    """Fingerprint the code of a method together with that of other modules."""
+    starts_from = methods.load(method).STARTS_FROM
+    return fingerprint(f"{methods.__name__}.{method}", *modules, without=starts_from)
 
 
 @dataclass(frozen=True)
@@ -163,7 +233,7 @@ class Unit:
         return f"code #{digest(','.join(sorted({point.code for point in self.points})))[:8]}"
 
 
-def units(points: Iterable[Point], axes: Sequence[str]) -> list[Unit]:
+def units(points: Iterable[Point], axes: Sequence[str], most: int | None = None) -> list[Unit]:
     """Group points into units: those of one method that agree on some axes.
 
     Parameters
@@ -172,6 +242,8 @@ def units(points: Iterable[Point], axes: Sequence[str]) -> list[Unit]:
         All points of a study.
     axes : sequence of str
         Keys of the points' labels.
+    most : int, optional
+        Points in a unit; larger ones are split into parts, each with points of all kinds.
 
     Returns
     -------
@@ -184,13 +256,20 @@ def units(points: Iterable[Point], axes: Sequence[str]) -> list[Unit]:
         groups.setdefault(group, []).append(point)
     names = {group: _slug(group, axes) for group in groups}
     taken = list(names.values())
-    return [
-        Unit(
-            name if taken.count(name) == 1 else f"{name}_{digest(canonical(group))[:8]}",
-            tuple(groups[group]),
-        )
-        for group, name in names.items()
-    ]
+    found: list[Unit] = []
+    for group, slug in names.items():
+        unique = taken.count(slug) == 1
+        name = slug if unique else f"{slug}_{digest(canonical(group))[:8]}"
+        found += _parts(Unit(name, tuple(groups[group])), most)
+    return found
+
+
+def _parts(unit: Unit, most: int | None) -> list[Unit]:
+    count = 1 if most is None else -(-len(unit.points) // most)
+    if count == 1:
+        return [unit]
+    # Neighbours differ in load, and so in cost; dealing them out makes parts alike.
+    return [Unit(f"{unit.name}_part{i + 1}", unit.points[i::count]) for i in range(count)]
 
 
 def _slug(group: tuple[object, ...], axes: Sequence[str]) -> str:

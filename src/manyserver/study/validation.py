@@ -8,7 +8,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-__all__ = ["ConfigError", "suggestion", "validated"]
+__all__ = ["ConfigError", "Mistakes", "suggestion", "validated"]
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -25,6 +25,31 @@ class ConfigError(ValueError):
     def __init__(self, lines: Iterable[str]):
         self.lines = tuple(dict.fromkeys(lines))
         super().__init__("\n".join(self.lines))
+
+
+class Mistakes:
+    """Gathers what is wrong with one file, so that all of it can be told at once.
+
+    Examples
+    --------
+    >>> mistakes = Mistakes("a.yaml")
+    >>> mistakes.add("unit", "is too large")
+    >>> mistakes.lines
+    ['a.yaml: unit: is too large']
+    """
+
+    def __init__(self, where: str):
+        self.where = where
+        self.lines: list[str] = []
+
+    def add(self, key: str, message: object) -> None:
+        """Add what is wrong with a key."""
+        self.lines.append(f"{self.where}: {key}: {message}")
+
+    def stop(self) -> None:
+        """Raise a ConfigError if anything was wrong so far."""
+        if self.lines:
+            raise ConfigError(self.lines)
 
 
 def suggestion(word: str, allowed: Iterable[str]) -> str:

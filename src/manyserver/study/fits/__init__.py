@@ -1,7 +1,9 @@
 """Fits: cube -> table of rates with standard errors.
 
 A kind of fit is a module here with a pydantic model ``Options`` and a function
-``rows(cube, options)`` that yields one dictionary per fit; it is found by its file name.
+``rows(cube, options)`` that yields one dictionary per fit; it is found by its file name. Where a
+study has several job sizes and disciplines, it gets a cube for each of them, unless the module
+says that it compares them, ``ACROSS_JOBS = True``.
 """
 
 from collections.abc import Mapping
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from manyserver.study import discovery
+from manyserver.study.curves import each_jobs
 from manyserver.study.fit_row import COLUMNS
 
 if TYPE_CHECKING:
@@ -20,26 +23,26 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "compute", "kinds", "options"]
 
 
-def kinds() -> tuple[str, ...]:
-    """Return the names of all kinds of fits, sorted.
+def kinds(model: str | None = None) -> tuple[str, ...]:
+    """Return the names of all kinds of fits, or of those for a model, sorted.
 
     Examples
     --------
-    >>> kinds()
-    ('distance', 'finite_size', 'fluctuation', 'propagation_of_chaos', 'tail_growth')
+    >>> kinds("dispatching")
+    ('decay', 'distance', 'finite_size', 'fluctuation', 'propagation_of_chaos', 'tail_growth')
     """
-    return discovery.modules(__name__)
+    return discovery.modules(__name__, model=model)
 
 
-def options(kind: str) -> type[BaseModel]:
+def options(kind: str, model: str | None = None) -> type[BaseModel]:
     """Return the model of a kind's options.
 
     Raises
     ------
     ValueError
-        If there is no such kind.
+        If there is no such kind, or `model` is given and it is for another one.
     """
-    return _module(kind).Options  # type: ignore[no-any-return]
+    return _module(kind, model).Options  # type: ignore[no-any-return]
 
 
 def compute(
@@ -52,7 +55,7 @@ def compute(
     kind : str
         One of :func:`kinds`.
     cube : xarray.Dataset
-        Results of a study, dimensions (method, system, policy, n_servers, arrival_rate or load).
+        Results of a study: the dimensions method and the axes of its model.
     options : pydantic model or mapping, optional
         Options of this kind; the defaults if left out.
 
@@ -72,9 +75,11 @@ def compute(
     module = _module(kind)
     if not isinstance(options, BaseModel):
         options = module.Options(**(options or {}))
-    rows = [{"fit": kind, **row} for row in module.rows(cube, options)]
+    across = getattr(module, "ACROSS_JOBS", False)
+    cubes = [cube] if across else each_jobs(cube, getattr(options, "jobs", None))
+    rows = [{"fit": kind, **row} for here in cubes for row in module.rows(here, options)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _module(kind: str) -> ModuleType:
-    return discovery.load(__name__, kind, "fit")
+def _module(kind: str, model: str | None = None) -> ModuleType:
+    return discovery.load(__name__, kind, "fit", model=model)

@@ -6,6 +6,10 @@ and imports what computes inside :func:`compute`, so that reading a study stays 
 
 ``TITLE``
     one line of plain words;
+``MODEL``
+    the model whose points it computes; without it, ``dispatching``. Below, SUBJECT are the
+    arguments that stand for a point of the model: a system and a policy, or beta and a number of
+    servers;
 ``RANDOM``
     whether the result depends on a seed;
 ``STARTS_FROM``
@@ -13,29 +17,36 @@ and imports what computes inside :func:`compute`, so that reading a study stays 
     depend; the fingerprint leaves them out;
 ``Options``
     a frozen pydantic model of its options, each with a default;
-``applies(system)``
-    whether it can compute this system;
-``refusal(system, policy, options)``
+``applies(system)``, ``applies(beta, n_servers)``
+    whether it can compute this point;
+``refusal(SUBJECT, options)``
     why a point is left out although the method applies, as a word or two for the cube; empty if
     it is computed. It must be quick, as it is asked before any job starts;
-``compute(system, policy, options, seed)``
-    the result, an :class:`xarray.Dataset` with the names of :mod:`manyserver.variables`; the
+``compute(SUBJECT, options, seed)``
+    the result, an :class:`xarray.Dataset` with variables that the model knows; the
     seed is 0 where it has no meaning. A method that finds out only now that it cannot compute
-    the point returns a dataset without variables, whose attribute ``status`` says so.
+    the point returns a dataset without variables, whose attribute ``status`` says so;
+``kept_options(options)``
+    the options, as plain values, in which points must agree so that one can start from what
+    another has kept; `compute` of a method with this function also takes a `cache`, which is a
+    :class:`manyserver.study.kept.Kept`;
+``ANSWER``
+    the variable without which a result is wrong; without it, ``sojourn_mean``;
+``FOLLOWS_JOBS``
+    whether `compute` also takes `sizes` and `discipline`, where a study has the key ``jobs``;
+    without it, it does not.
 """
 
 import importlib
-import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Protocol, cast
 
 from pydantic import BaseModel
 
-from manyserver.model import System
-from manyserver.policies import Policy
+from manyserver.study import discovery
 
-__all__ = ["Method", "load", "names"]
+__all__ = ["Method", "answer", "follows_jobs", "kept_options", "load", "names"]
 
 
 class Method(Protocol):
@@ -45,21 +56,21 @@ class Method(Protocol):
     RANDOM: bool
     STARTS_FROM: tuple[str, ...]
     Options: type[BaseModel]
-    applies: Callable[[System], bool]
-    refusal: Callable[[System, Policy, Any], str]
-    compute: Callable[[System, Policy, Any, int], Any]
+    applies: Callable[..., bool]
+    refusal: Callable[..., str]
+    compute: Callable[..., Any]
 
 
 @cache
-def names() -> tuple[str, ...]:
-    """Return the names of all methods, in alphabetical order.
+def names(model: str | None = None) -> tuple[str, ...]:
+    """Return the names of all methods, or of those for a model, in alphabetical order.
 
     Examples
     --------
-    >>> names()
+    >>> names("dispatching")
     ('exact', 'mean_field', 'refined_mean_field', 'simulation')
     """
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+    return discovery.modules(__name__, model=model)
 
 
 def load(name: str) -> Method:
@@ -71,3 +82,51 @@ def load(name: str) -> Method:
         If there is no such method.
     """
     return cast(Method, importlib.import_module(f"{__name__}.{name}"))
+
+
+def answer(name: str) -> str:
+    """Return the variable without which a result of a method is wrong.
+
+    Examples
+    --------
+    >>> answer("simulation"), answer("chain")
+    ('sojourn_mean', 'scaled_waiting_mean')
+    """
+    return str(getattr(load(name), "ANSWER", "sojourn_mean"))
+
+
+def kept_options(name: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the options in which points agree that can start from each other's work.
+
+    Parameters
+    ----------
+    name : str
+        Of the method.
+    options : mapping
+        Those that differ from their defaults.
+
+    Returns
+    -------
+    dict or None
+        None if the method keeps nothing.
+
+    Examples
+    --------
+    >>> kept_options("simulation", {"precision": 0.01})
+    {'horizon': None, 'moments': False}
+    >>> kept_options("mean_field", {})
+    """
+    method = load(name)
+    chosen = getattr(method, "kept_options", None)
+    return None if chosen is None else dict(chosen(method.Options(**options)))
+
+
+def follows_jobs(name: str) -> bool:
+    """Return whether a method takes a law of the job sizes and a discipline.
+
+    Examples
+    --------
+    >>> [name for name in names("dispatching") if follows_jobs(name)]
+    ['mean_field', 'simulation']
+    """
+    return bool(getattr(load(name), "FOLLOWS_JOBS", False))

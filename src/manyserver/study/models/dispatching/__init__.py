@@ -1,0 +1,53 @@
+"""Studies of dispatching policies: systems, policies, job sizes, rates, numbers of servers."""
+
+from manyserver.model import System
+from manyserver.study.layout import Layout
+from manyserver.study.models.dispatching.config import Config
+from manyserver.study.models.dispatching.coordinates import coordinates
+from manyserver.study.models.dispatching.sweep import Sweep
+from manyserver.study.validation import Mistakes
+from manyserver.variables import lookup
+
+__all__ = ["TITLE", "Config", "lay_out", "lookup"]
+
+TITLE = "Dispatching policies for many parallel servers."
+
+
+def lay_out(config: Config, mistakes: Mistakes) -> Layout:
+    """Build the points of a study.
+
+    Raises
+    ------
+    ConfigError
+        If so much is wrong that they cannot be built.
+    """
+    sweep = Sweep(config, mistakes)
+    policies, pools, jobs = sweep.policies(), sweep.pools(), sweep.jobs()
+    mistakes.stop()
+    sweep.check_servers(pools)
+    sweep.check_unit()
+    sweep.check_rates(pools)
+    mistakes.stop()
+    points = tuple(sweep.points(pools, policies, jobs))
+    rates = tuple(float(rate) for rate in config.sweep.rates)
+    labels = tuple(policies)
+    systems = [System(1e-9, these) for these in pools.values()]
+    return Layout(
+        points,
+        axes={
+            "system": tuple(pools),
+            "policy": labels,
+            **({"jobs": tuple(jobs)} if jobs else {}),
+            "n_servers": config.sweep.n_servers,
+            config.sweep.rate_name: rates,
+        },
+        coordinates=coordinates(config.sweep, systems, policies, jobs),
+        choices={
+            "systems": tuple(pools),
+            "policies": labels,
+            "baseline": labels,
+            "jobs": tuple(jobs),
+            "rates": rates,
+            "n_servers": tuple(n for n in config.sweep.n_servers if n is not None),
+        },
+    )

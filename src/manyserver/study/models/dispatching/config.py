@@ -1,0 +1,155 @@
+"""The typed form of a study of dispatching policies."""
+
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from manyserver.model import read_ratio
+from manyserver.study.axes import Grid, Servers
+from manyserver.study.config import Strict, StudyConfig, methods_model
+
+__all__ = [
+    "Config",
+    "JobsConfig",
+    "PolicyConfig",
+    "PoolConfig",
+    "SizesConfig",
+    "SweepConfig",
+    "SystemConfig",
+]
+
+
+def _ratio(value: object, info: ValidationInfo) -> Fraction:
+    ratio, note = read_ratio(value, info.field_name or "value")
+    if note is not None and info.context is not None:
+        info.context["notes"].append(note)
+    return ratio
+
+
+Ratio = Annotated[
+    Fraction,
+    BeforeValidator(_ratio),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}),
+]
+
+
+class PoolConfig(Strict):
+    """Servers of one speed."""
+
+    fraction: Ratio
+    """Fraction of all servers that are in this pool, in (0, 1]; such as 1/2."""
+    speed: Ratio
+    """Work done per unit of time by one server, greater than zero; such as 2/3."""
+    buffer: int | None = Field(default=None, ge=1)
+    """Most jobs that a server holds, the one in service included; no bound if left out."""
+
+
+class SystemConfig(Strict):
+    """The servers of one system."""
+
+    pools: tuple[PoolConfig, ...] = Field(min_length=1)
+    """The pools; their fractions sum to 1."""
+
+
+class PolicyConfig(Strict):
+    """One dispatching policy: its name, its own parameters, and how figures call it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str
+    """Name in the registry of policies, such as scheme1."""
+    label: str | None = None
+    """What tables and figures call it; by default made of the name and the parameters."""
+    systems: tuple[str, ...] | None = Field(default=None, min_length=1)
+    """Labels of the systems that it is computed for; all if left out."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The policy's own parameters."""
+        return dict(self.model_extra or {})
+
+
+class SizesConfig(Strict):
+    """A law of the job sizes: its name and its own parameters."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    name: str
+    """Name in the registry of laws, such as pareto."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The law's own parameters."""
+        return dict(self.model_extra or {})
+
+
+class JobsConfig(Strict):
+    """How large jobs are, and how a server works on those that it holds."""
+
+    sizes: SizesConfig | None = None
+    """Law of the job sizes, with mean one, the unit of time; exponential if left out."""
+    discipline: Literal["ps", "fcfs"] = "ps"
+    """Processor sharing, or first come, first served."""
+
+
+class SweepConfig(Strict):
+    """The axes of the study: exactly one of arrival_rate and load, and n_servers."""
+
+    arrival_rate: Grid | None = None
+    """Jobs per unit of time and server: a number, a list, or {start, stop, step or count}."""
+    load: Grid | None = None
+    """Arrival rate over capacity, below 1 unless a pool has a buffer, in the same forms."""
+    n_servers: Servers
+    """Numbers of servers, and the word limit for infinitely many."""
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> "SweepConfig":
+        if (self.arrival_rate is None) == (self.load is None):
+            raise PydanticCustomError(
+                "one_rate", "must have exactly one of the keys arrival_rate and load"
+            )
+        return self
+
+    @property
+    def rate_name(self) -> Literal["arrival_rate", "load"]:
+        """Which of the two axes is swept."""
+        return "load" if self.arrival_rate is None else "arrival_rate"
+
+    @property
+    def rates(self) -> tuple[Fraction, ...]:
+        """The values on that axis."""
+        return self.load or self.arrival_rate or ()
+
+
+UnitAxis = Literal["system", "policy", "jobs", "n_servers", "arrival_rate", "load"]
+
+
+class Config(StudyConfig):
+    """One study: systems, policies, the sweep over them, and what is drawn from the results."""
+
+    model: Literal["dispatching"] = "dispatching"
+    """What the study is about: policies that send arrivals to many parallel servers."""
+    systems: dict[str, SystemConfig] = Field(min_length=1)
+    """The systems by label."""
+    policies: tuple[PolicyConfig, ...] = Field(min_length=1)
+    """The policies."""
+    jobs: dict[str, JobsConfig] | None = Field(default=None, min_length=1)
+    """Job sizes and disciplines by label, an axis of the results; then every job is followed. If
+    left out, sizes are exponential, and only numbers of jobs are computed."""
+    sweep: SweepConfig
+    """The axes."""
+    methods: methods_model("dispatching")  # type: ignore[valid-type]
+    """The methods and their options."""
+    unit: tuple[UnitAxis, ...] = ("policy", "n_servers")
+    """Points that share these axes are computed by one job."""
+    unstable: Literal["error", "skip"] = "error"
+    """What to do with points at which a policy is unstable although the load is below 1."""

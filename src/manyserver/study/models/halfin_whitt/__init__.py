@@ -1,0 +1,78 @@
+"""Studies of join the shortest queue in the Halfin-Whitt regime: beta and numbers of servers."""
+
+from collections.abc import Iterator
+
+from manyserver.study import methods
+from manyserver.study.layout import Layout
+from manyserver.study.models.halfin_whitt.config import Config
+from manyserver.study.models.halfin_whitt.subject import Regime
+from manyserver.study.points import Point, told_options
+from manyserver.study.validation import Mistakes
+from manyserver.variables import Variable
+
+__all__ = ["TITLE", "Config", "lay_out", "lookup"]
+
+TITLE = "Join the shortest queue in the Halfin-Whitt regime."
+BETA = {"units": "1", "symbol": r"\beta", "long_name": "spare capacity over sqrt(n)"}
+
+
+def lookup(name: str) -> Variable:
+    """Return the description of a variable.
+
+    Raises
+    ------
+    KeyError
+        If there is no such variable.
+
+    Examples
+    --------
+    >>> lookup("spectral_gap").units
+    '1/time'
+    """
+    # Imported here as it imports much of scipy.
+    from manyserver.diffusion.halfin_whitt import labels
+
+    return labels.lookup(name)
+
+
+def lay_out(config: Config, mistakes: Mistakes) -> Layout:
+    """Build the points of a study."""
+    betas = tuple(float(beta) for beta in config.sweep.beta)
+    servers = config.sweep.n_servers
+    finite = tuple(n for n in servers if n is not None)
+    for n in finite:
+        if n <= betas[-1] ** 2:
+            mistakes.add(
+                "sweep.n_servers",
+                f"n_servers = {n}: must be greater than beta**2 = {betas[-1] ** 2:g}, so that "
+                "the arrival rate is positive",
+            )
+    for method in config.methods_used:
+        lowest, highest = methods.load(method).BETAS  # type: ignore[attr-defined]
+        for beta in betas:
+            if not lowest <= beta <= highest:
+                allowed = f"must be from {lowest:g} to {highest:g} for the method {method}"
+                mistakes.add("sweep.beta", f"beta = {beta:g}: {allowed}")
+    points = tuple(_points(config, betas)) if not mistakes.lines else ()
+    return Layout(
+        points,
+        axes={"beta": betas, "n_servers": servers},
+        coordinates={"beta": ("beta", list(betas), BETA)},
+        choices={"betas": betas, "beta": betas, "n_servers": finite},
+    )
+
+
+def _points(config: Config, betas: tuple[float, ...]) -> Iterator[Point]:
+    for method, options in config.methods_used.items():
+        module = methods.load(method)
+        for beta in betas:
+            for n in config.sweep.n_servers:
+                if module.applies(beta, n):
+                    yield Point(
+                        method,
+                        Regime(beta, n),
+                        labels={"beta": beta, "n_servers": n},
+                        options=told_options(options),
+                        study_seed=config.seed,
+                        left_out=module.refusal(beta, n, options),
+                    )
