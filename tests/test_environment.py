@@ -41,7 +41,12 @@ def versions() -> dict[str, str]:
 def required() -> list[str]:
     content = project()
     groups = content["dependency-groups"]
-    everything = [*content["project"]["dependencies"], *groups["workflow"], *groups["dev"]]
+    everything = [
+        *content["project"]["dependencies"],
+        *groups["workflow"],
+        *groups["cluster"],
+        *groups["dev"],
+    ]
     return [name_of(requirement) for requirement in everything]
 
 

@@ -6,17 +6,18 @@ is computed for a study that could not be finished.
 
 import json
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from manyserver import figures
-from manyserver.study import fits
-from manyserver.study.config import KindConfig, Strict, StudyConfig
+from manyserver.study import fits, models
+from manyserver.study.config import KindConfig, Strict
 from manyserver.study.fingerprint import fingerprint
 from manyserver.study.points import canonical, digest
 from manyserver.study.sweep import Study, read_study
@@ -31,6 +32,8 @@ class WorkflowConfig(Strict):
 
     studies: Literal["all"] | tuple[str, ...] = "all"
     """Names of the studies that are built, or the word all."""
+    allow_failures: bool = False
+    """Whether a run is a success even if points of a study could not be computed."""
 
 
 def read_workflow_config(folder: Path) -> dict[str, object]:
@@ -53,11 +56,12 @@ def read_workflow_config(folder: Path) -> dict[str, object]:
 
 def schemas() -> dict[str, str]:
     """Return the JSON schemas of ``config.yaml`` and of a study's file, for editors."""
-    models: dict[str, type[BaseModel]] = {"config": WorkflowConfig, "study": StudyConfig}
-    return {
-        name: json.dumps(model.model_json_schema(), indent=2) + "\n"
-        for name, model in models.items()
+    configs: Any = reduce(or_, [models.load(name).Config for name in models.names()])
+    found = {
+        "config": WorkflowConfig.model_json_schema(),
+        "study": TypeAdapter(configs).json_schema(),
     }
+    return {name: json.dumps(schema, indent=2) + "\n" for name, schema in found.items()}
 
 
 class Plan:
@@ -83,8 +87,9 @@ class Plan:
         if isinstance(content.get("studies"), str) and content["studies"] != "all":
             # snakemake --config studies=a,b hands over a string.
             content["studies"] = str(content["studies"]).split(",")
-        chosen = validated(WorkflowConfig, content, str(folder / "config.yaml"))
-        self.names = self.available if chosen.studies == "all" else tuple(chosen.studies)
+        self.config = validated(WorkflowConfig, content, str(folder / "config.yaml"))
+        chosen = self.config.studies
+        self.names = self.available if chosen == "all" else tuple(chosen)
         errors: list[str] = []
         if not self.names:
             errors.append(f"{folder / 'studies'}: must hold at least one study, a file NAME.yaml")
@@ -130,6 +135,10 @@ class Plan:
         """Number of units of the study that has most."""
         return max(len(self.study(name).units) for name in self.names)
 
+    def allow_failures(self, study: str) -> bool:
+        """Whether a study is accepted even if points of it failed."""
+        return self.config.allow_failures or self.study(study).config.allow_failures
+
     def figure(self, study: str, title: str) -> tuple[str, BaseModel]:
         """Return the kind and the options of a figure."""
         item = _titled(self.study(study).config.figures, title)
@@ -142,21 +151,31 @@ class Plan:
             for item in self.study(study).config.fits
         ]
 
+    def wanted(self, study: str, unit: str) -> int:
+        """Return the number of points of a unit that are to be computed."""
+        return sum(not point.left_out for point in self.study(study).units[unit].points)
+
+    def unit_files(self, study: str) -> list[str]:
+        """Return the files of the units of a study, below the folder of results."""
+        return [f"{study}/units/{unit}.jsonl" for unit in self.study(study).units]
+
+    def products(self, study: str) -> list[str]:
+        """Return the files that a study is built for, below the folder of results."""
+        config = self.study(study).config
+        figures = [f"{study}/figures/{item.title}" for item in config.figures]
+        drawn = [f"{figure}.{suffix}" for figure in figures for suffix in ("png", "pdf")]
+        return [f"{study}/cube.nc", *([f"{study}/fits.csv"] if config.fits else []), *drawn]
+
     def files(self) -> list[str]:
         """Return the files that are built, below the folder of results."""
-        found = []
-        for name in self.names:
-            config = self.study(name).config
-            found.append(f"{name}/cube.nc")
-            found.extend([f"{name}/fits.csv"] if config.fits else [])
-            for item in config.figures:
-                found.extend(f"{name}/figures/{item.title}.{suffix}" for suffix in ("png", "pdf"))
-        return found
+        return [
+            file for name in self.names for file in (*self.products(name), f"{name}/verified.txt")
+        ]
 
     def cube_digest(self, study: str) -> str:
         """Short digest of all that a cube depends on but the files of its units."""
         config = self.study(study).config
-        content = config.model_dump_json(exclude={"figures", "fits"})
+        content = config.model_dump_json(exclude={"allow_failures", "figures", "fits"})
         return _mark(content, fingerprint("manyserver.study.cube"))
 
     def fits_digest(self, study: str) -> str:
@@ -188,7 +207,7 @@ def _check_kinds(path: Path, study: Study) -> None:
         for i, item in enumerate(getattr(study.config, key)):
             inside = f"{key}[{i}]"
             try:
-                model = registry.options(item.kind)
+                model = registry.options(item.kind, study.config.model)
                 options = validated(model, item.options, str(path), inside=inside)
             except ConfigError as error:
                 errors.extend(error.lines)
@@ -202,24 +221,15 @@ def _check_kinds(path: Path, study: Study) -> None:
 
 def _unknown(options: BaseModel, study: Study) -> list[str]:
     """Say which values in a kind's options are not on the axes of the study."""
-    policies, methods = list(study.policies), list(study.config.methods_used)
-    known: dict[str, list[Any]] = {
-        "systems": list(study.config.systems),
-        "policies": policies,
-        "baseline": policies,
-        "methods": methods,
-        "method": methods,
-        "limit": methods,
-        "rates": [float(rate) for rate in study.config.sweep.rates],
-        "n_servers": [n for n in study.config.sweep.n_servers if n is not None],
-    }
+    methods = list(study.config.methods_used)
+    known = {**study.layout.choices, **dict.fromkeys(("methods", "method", "limit"), methods)}
     lines = []
     for key, allowed in known.items():
         value = getattr(options, key, None)
         for item in value if isinstance(value, (list, tuple)) else [value]:
             if item is not None and item not in allowed:
-                told = f"Allowed: {', '.join(str(label) for label in allowed)}"
-                if isinstance(item, str):
+                told = f"Allowed: {', '.join(str(label) for label in allowed) or 'none'}"
+                if isinstance(item, str) and allowed:
                     told = suggestion(item, allowed)
                 lines.append(f"{key} = {item!r}: is not in this study; {told}")
     return lines

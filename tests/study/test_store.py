@@ -1,13 +1,16 @@
+import errno
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from manyserver.study.locks import locked
 from manyserver.study.points import Point
 from manyserver.study.records import Record, decode, encode
-from manyserver.study.store import Store, replacing
+from manyserver.study.store import Store, WriteError, replacing
 from manyserver.study.sweep import read_study
 
 
@@ -123,25 +126,94 @@ def test_many_threads_append_whole_lines(tmp_path: Path, points: tuple[Point, ..
     assert store.damaged == 0
 
 
-def test_one_writer_at_a_time(tmp_path: Path, points: tuple[Point, ...]) -> None:
+def test_a_point_is_claimed_once(tmp_path: Path, points: tuple[Point, ...]) -> None:
     events: list[str] = []
     first, second = Store(tmp_path / "points"), Store(tmp_path / "points")
     tried = threading.Event()
 
-    def write() -> None:
-        with second.writing(points[1], wait=False) as held:
+    def work() -> None:
+        with second.claim(points[1]) as held:
+            events.append(f"other point: {held}")
+        with second.claim(points[0]) as held:
             events.append(f"second: {held}")
         tried.set()
-        with second.writing(points[1], wait=True) as held:
+        with second.claim(points[0], wait=True) as held:
             events.append(f"second: {held}")
 
-    with first.writing(points[0], wait=False) as held:
-        thread = threading.Thread(target=write)
+    with first.claim(points[0]) as held:
+        thread = threading.Thread(target=work)
         thread.start()
         assert tried.wait(timeout=10)
         events.append(f"first: {held}")
     thread.join()
-    assert events == ["second: False", "first: True", "second: True"]
+    assert events == ["other point: True", "second: False", "first: True", "second: True"]
+    assert list(tmp_path.rglob("claims/*")) == []
+
+
+def test_what_others_add_is_news_once(store: Store, points: tuple[Point, ...]) -> None:
+    mine = Store(store.folder)
+    assert len(mine.find(points)) == 2
+    assert mine.news(points[0]) == []
+    store.append(points[1], record(points[1], 2.5), seconds=0.5)
+    assert mine.news(points[0]) == [record(points[1], 2.5)]
+    assert mine.news(points[0]) == []
+    mine.append(points[1], record(points[1], 3.5), seconds=0.5)
+    assert mine.news(points[0]) == []
+
+
+def test_a_line_that_is_still_being_written_is_read_later(
+    store: Store, points: tuple[Point, ...]
+) -> None:
+    mine = Store(store.folder)
+    mine.find(points)
+    line = encode(record(points[1], 2.5), seconds=0.5)
+    path = store.path(points[1])
+    with path.open("a") as stream:
+        stream.write(line[:50])
+    assert mine.news(points[1]) == []
+    with path.open("a") as stream:
+        stream.write(line[50:])
+    assert mine.news(points[1]) == [record(points[1], 2.5)]
+    assert mine.damaged == 0
+
+
+def test_the_modules_of_the_code_are_told_beside_it(
+    store: Store, points: tuple[Point, ...]
+) -> None:
+    told = json.loads(store.path(points[0]).with_name("code.json").read_text())
+    assert told == points[0].modules
+    assert "manyserver.study.methods.mean_field" in told
+
+
+def test_a_disk_that_is_full_leaves_the_store_as_it_was(
+    store: Store, points: tuple[Point, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = store.path(points[0]).read_bytes()
+    write = os.write
+
+    def half(descriptor: int, line: bytes) -> int:
+        write(descriptor, line[: len(line) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.write", half)
+    with pytest.raises(WriteError, match="No space left on device"):
+        store.append(points[1], record(points[1], 2.5), seconds=0.5)
+    assert store.path(points[0]).read_bytes() == before
+
+
+def test_a_file_that_is_replaced_loses_no_line(store: Store, points: tuple[Point, ...]) -> None:
+    # As `clean` does it: lock, write anew, move into place; meanwhile another process appends.
+    path = store.path(points[0])
+    with locked(path) as stream:
+        thread = threading.Thread(
+            target=store.append, args=(points[1], record(points[1], 2.5), 0.5)
+        )
+        thread.start()
+        stream.seek(0)
+        with replacing(path) as temporary:
+            temporary.write_bytes(stream.readall())
+    thread.join()
+    assert len(path.read_text().splitlines()) == 3
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -1,10 +1,8 @@
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +10,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 STUDY = Path(__file__).with_name("tiny.yaml")
-POINTS = re.compile(r"^points: (\d+) computed, (\d+) reused", re.MULTILINE)
+REPLICATIONS = re.compile(r"^points: \d+ computed \((\d+) of (\d+) replications", re.MULTILINE)
+POINTS = re.compile(
+    r"^points: (\d+) computed(?: \(.*\))?, (\d+) reused, (\d+) failed", re.MULTILINE
+)
 
 
 class Project:
@@ -43,10 +44,18 @@ class Project:
         shutil.copytree(self.folder, folder, symlinks=True)
         return Project(folder)
 
-    def edit(self, old: str, new: str) -> None:
-        text = self.study.read_text()
+    def edit(self, old: str, new: str, file: str = "") -> None:
+        """Replace a text in the study, or in another file of the project."""
+        path = self.folder / file if file else self.study
+        text = path.read_text()
         assert old in text
-        self.study.write_text(text.replace(old, new))
+        path.write_text(text.replace(old, new))
+
+    def copy_source(self) -> None:
+        """Make the code of the package a copy, to be edited."""
+        source = self.folder / "src"
+        source.unlink()
+        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -72,31 +81,32 @@ class Project:
 
     def snakemake(self, *arguments: str, code: int = 0) -> str:
         """Run Snakemake on two cores and return what it prints."""
-        for log in self.folder.glob("results/*/logs/*.log"):
-            log.unlink()
         return self.run("snakemake", "--cores", "2", *arguments, code=code)
 
-    @property
-    def counts(self) -> tuple[int, int]:
-        """Points computed and reused by the last run."""
-        logs = "\n".join(log.read_text() for log in self.folder.glob("results/*/logs/*.log"))
-        found = POINTS.findall(logs)
-        return sum(int(done) for done, _ in found), sum(int(kept) for _, kept in found)
+    def computed(self, *arguments: str, code: int = 0) -> tuple[int, ...]:
+        """Points computed, reused and failed by a run, as its last lines say."""
+        return totals(self.snakemake(*arguments, code=code))
+
+    def ask(self, verb: str, *arguments: str) -> list[str]:
+        """Lines of a command that looks at the results."""
+        return self.run("manyserver", verb, *arguments).splitlines()
 
     def stored(self) -> int:
         """Lines in the store."""
         files = self.folder.glob("results/points/*/*.jsonl")
         return sum(len(file.read_bytes().splitlines()) for file in files)
 
-    def stop_when_stored(self, process: subprocess.Popen[str], signal_: signal.Signals) -> None:
-        """Send a signal to a process and its children once the store has a point."""
-        deadline = time.monotonic() + 120
-        while self.stored() == 0:
-            assert process.poll() is None, process.communicate()[0]
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        os.killpg(process.pid, signal_)
-        process.communicate(timeout=60)
+
+def totals(said: str) -> tuple[int, ...]:
+    """Points computed, reused and failed, as the last such line says; zeros if there is none."""
+    found = POINTS.findall(said)
+    return tuple(int(count) for count in found[-1]) if found else (0, 0, 0)
+
+
+def replications(said: str) -> tuple[int, int]:
+    """Replications that were reused, and all, as the last such line says."""
+    reused, needed = REPLICATIONS.findall(said)[-1]
+    return int(reused), int(needed)
 
 
 @pytest.fixture(scope="session")

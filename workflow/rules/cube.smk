@@ -3,10 +3,9 @@
 
 rule cube:
     input:
-        lambda wildcards: [
-            f"results/{wildcards.study}/units/{unit}.jsonl"
-            for unit in PLAN.study(wildcards.study).units
-        ],
+        lambda wildcards: expand(
+            "results/{file}", file=PLAN.unit_files(wildcards.study)
+        ),
     output:
         "results/{study}/cube.nc",
     log:

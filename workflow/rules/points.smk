@@ -10,7 +10,12 @@ rule unit:
         "results/{study}/benchmarks/{unit}.tsv"
     conda:
         "../../environment.yml"
-    threads: max(1, ceil((workflow.cores or 1) / PLAN.largest_study))
+    threads: THREADS
+    resources:
+        runtime=lambda wildcards, threads, attempt: job_minutes(
+            PLAN.study(wildcards.study).units[wildcards.unit], STORE, threads, attempt
+        ),
+        mem_mb=lambda wildcards, attempt: job_memory(attempt),
     params:
         points=lambda wildcards: PLAN.study(wildcards.study)
         .units[wildcards.unit]

@@ -11,23 +11,20 @@ from platform import python_version
 
 from manyserver.study import methods
 from manyserver.study.fingerprint import fingerprint
+from manyserver.study.kept import Kept
 from manyserver.study.points import Point, Unit
-from manyserver.study.records import Record, decode, encode, record_of
-from manyserver.study.store import Store, replacing
+from manyserver.study.progress import Progress, State
+from manyserver.study.records import Record, failed_record, record_of
+from manyserver.study.store import Store, WriteError
+from manyserver.study.unit_file import write_unit
 from manyserver.version import __version__
 
 __all__ = [
-    "FailedPoints",
     "compute_unit",
     "point_name",
-    "read_unit",
     "use_kernel_cache",
     "versions",
 ]
-
-
-class FailedPoints(Exception):
-    """Raised when points of a unit could not be computed; the others are in the store."""
 
 
 def versions() -> dict[str, str]:
@@ -56,8 +53,13 @@ def use_kernel_cache(method: str, folder: Path) -> None:
 
 
 def compute_unit(
-    unit: Unit, store: Store, output: Path, threads: int = 1, say: Callable[[str], None] = print
-) -> None:
+    unit: Unit,
+    store: Store,
+    output: Path,
+    threads: int = 1,
+    say: Callable[[str], None] = print,
+    state: Path | None = None,
+) -> State:
     """Write a unit's file, computing only the points that the store does not have.
 
     Parameters
@@ -68,126 +70,113 @@ def compute_unit(
         Where points are kept; each is appended as soon as it is computed.
     output : pathlib.Path
         The unit's file: the records of its points in order, but those left out; the same bytes
-        whatever was in the store and however many threads there are.
+        whatever was in the store and however many threads there are. A point that could not be
+        computed has the status ``failed`` and a reason, and is not put into the store.
     threads : int, optional
         Points computed at a time.
     say : callable, optional
         Takes lines that tell the progress.
+    state : pathlib.Path, optional
+        File in which others can read the progress.
+
+    Returns
+    -------
+    State
+        What became of the points.
 
     Raises
     ------
-    FailedPoints
-        If points could not be computed; the message has a line for each.
+    WriteError
+        If the disk is full, say.
     """
     wanted = [point for point in unit.points if not point.left_out]
-    found = store.find(wanted)
-    work = _Work([point for point in wanted if point.id not in found], store, threads, say)
-    found |= work.run()
+    progress = Progress(say, state)
+    work = _Work(wanted, store, threads, progress)
+    progress.begin(len(wanted), len(work.found), len(unit.points) - len(wanted))
+    found = work.run()
     if store.damaged:
         lines = "1 damaged line" if store.damaged == 1 else f"{store.damaged} damaged lines"
         say(f"{lines} of the store {'was' if store.damaged == 1 else 'were'} ignored")
-    with replacing(output) as temporary:
-        temporary.write_text("".join(encode(found[point.id]) for point in wanted))
-    skipped = len(unit.points) - len(wanted)
-    say(
-        f"points: {work.computed} computed, {len(wanted) - work.computed} reused, "
-        f"{skipped} left out"
-    )
+    write_unit(output, unit, (found[point.id] for point in wanted))
+    progress.end()
+    return progress.state
 
 
 class _Work:
-    """The points of a unit that have to be computed."""
+    """The points of a unit, found in the store or still to be computed."""
 
-    def __init__(self, points: list[Point], store: Store, threads: int, say: Callable[[str], None]):
+    def __init__(self, points: list[Point], store: Store, threads: int, progress: Progress):
         self.store = store
         self.threads = threads
-        self.say = say
-        self.found: dict[str, Record] = {}
-        self.failures: list[str] = []
-        self.computed = 0
-        self.cells: dict[str, dict[str, Point]] = {}
-        for point in points:
-            self.cells.setdefault(point.cell, {})[point.id] = point
-        self.total = sum(len(cell) for cell in self.cells.values())
+        self.progress = progress
+        self.found = store.find(points)
+        self.missing = {point.key: point for point in points if point.id not in self.found}
         self.versions = versions()
-        self.start = time.perf_counter()
+        self.stopped: WriteError | None = None
 
     def run(self) -> dict[str, Record]:
-        """Compute cell by cell, those that another process computes last."""
-        waiting = list(self.cells.values())
-        wait = False
-        while waiting:
-            busy = [cell for cell in waiting if not self._compute_cell(cell, wait)]
-            wait = len(busy) == len(waiting)
-            if wait:
-                self.say("waiting for another job that computes the same points")
-            waiting = busy
-        if self.failures:
-            total = f"{len(self.failures)} of {self.total} points failed; the others are kept"
-            raise FailedPoints("\n".join([total, *sorted(self.failures)]))
+        """Compute what is missing, last what another process computes at the moment."""
+        # High loads take longest; starting with them lets the threads end together.
+        busy = self._attempt_all(list(reversed(self.missing.values())), wait=False)
+        if busy:
+            self.progress.say("waiting for another job that computes the same points")
+            self._attempt_all(busy, wait=True)
         return self.found
 
-    def _compute_cell(self, cell: dict[str, Point], wait: bool) -> bool:
-        with self.store.writing(next(iter(cell.values())), wait) as held:
-            if held:
-                self.found |= self.store.find(cell.values())
-                missing = [point for point in cell.values() if point.id not in self.found]
-                self._compute_points(missing)
-            return held
-
-    def _compute_points(self, points: list[Point]) -> None:
+    def _attempt_all(self, points: list[Point], wait: bool) -> list[Point]:
+        """Settle points; return those that another process has claimed."""
         with ThreadPoolExecutor(self.threads) as pool:
-            # High loads take longest; starting with them lets the threads end together.
-            for point in reversed(points):
-                pool.submit(self._attempt, point)
+            settled = list(pool.map(lambda point: self._attempt(point, wait), points))
+        if self.stopped:
+            raise self.stopped
+        return [point for point, done in zip(points, settled, strict=True) if not done]
 
-    def _attempt(self, point: Point) -> None:
+    def _attempt(self, point: Point, wait: bool) -> bool:
+        """Settle one point; whether that was possible."""
+        if self.stopped:
+            return True
+        name = point_name(point)
         try:
-            seconds = self._compute(point)
+            with self.store.claim(point, wait) as claimed:
+                if claimed:
+                    self._take_news(point)
+                    if point.id in self.found:
+                        self.progress.found(name)
+                    else:
+                        self._compute(point, name)
+                return claimed
+        except WriteError as error:
+            self.stopped = error
         except Exception as error:
             # One point that fails must not cost the others.
-            self.failures.append(f"{point_name(point)}: {type(error).__name__}: {error}")
-            self.say(f"failed: {self.failures[-1]}")
-            return
-        self.computed += 1
-        done = len(self.found) + len(self.failures)
-        left = (time.perf_counter() - self.start) / done * (self.total - done)
-        self.say(
-            f"{done} of {self.total} points, about {left:.0f} s left; "
-            f"{seconds:.2f} s for {point_name(point)}"
-        )
+            self.found[point.id] = failed_record(point, error, self.versions)
+            self.progress.failed(name, self.found[point.id].notes["reason"])
+        return True
 
-    def _compute(self, point: Point) -> float:
+    def _take_news(self, point: Point) -> None:
+        for record in self.store.news(point):
+            if record.key in self.missing:
+                self.found[self.missing[record.key].id] = record
+
+    def _compute(self, point: Point, name: str) -> None:
+        self.progress.start(name)
         began = time.perf_counter()
         method = methods.load(point.method)
         options = method.Options(**point.options)
-        result = method.compute(point.system, point.policy, options, point.seed or 0)
+        subject = point.subject
+        keywords = subject.keywords
+        kept = Kept(self.store.side_file(point), point.code)
+        if methods.kept_options(point.method, point.options) is not None:
+            keywords = {**keywords, "cache": kept}
+        result = method.compute(*subject.arguments, options, point.seed or 0, **keywords)
         record = record_of(point, result, self.versions)
         seconds = time.perf_counter() - began
         self.store.append(point, record, round(seconds, 3))
         self.found[point.id] = record
-        return seconds
+        self.progress.computed(name, seconds, kept.reused, kept.needed)
 
 
 def point_name(point: Point) -> str:
     """Say which point it is, in the words of the study."""
     labels = {key: "limit" if value is None else value for key, value in point.labels.items()}
     return ", ".join([point.method, *(f"{key} {value}" for key, value in labels.items())])
-
-
-def read_unit(path: Path) -> list[Record]:
-    """Read a unit's file.
-
-    Raises
-    ------
-    ValueError
-        If a line is damaged.
-    """
-    records = []
-    with path.open(encoding="utf-8", errors="surrogateescape") as lines:
-        for number, line in enumerate(lines, start=1):
-            record = decode(line)
-            if record is None:
-                raise ValueError(f"{path}: line {number} is damaged; delete the file and run again")
-            records.append(record)
-    return records

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-__all__ = ["fingerprint", "imported_modules"]
+__all__ = ["fingerprint", "imported_modules", "module_digests"]
 
 
 def fingerprint(*entries: str, without: tuple[str, ...] = (), folder: Path | None = None) -> str:
@@ -37,11 +37,27 @@ def fingerprint(*entries: str, without: tuple[str, ...] = (), folder: Path | Non
     >>> fingerprint("manyserver.model") == fingerprint("manyserver.model")
     True
     """
-    root = _package_folder(entries[0].split(".")[0]) if folder is None else folder
     digest = hashlib.sha256()
-    for name in imported_modules(*entries, without=without, folder=root):
-        digest.update(f"{name}={_code_digest(*_version(_source(name, root)))}\n".encode())
+    for name, code in module_digests(*entries, without=without, folder=folder).items():
+        digest.update(f"{name}={code}\n".encode())
     return digest.hexdigest()[:16]
+
+
+def module_digests(
+    *entries: str, without: tuple[str, ...] = (), folder: Path | None = None
+) -> dict[str, str]:
+    """Digest the code of every module that :func:`fingerprint` covers, by its name.
+
+    Examples
+    --------
+    >>> list(module_digests("manyserver.model"))
+    ['manyserver.model']
+    """
+    root = _package_folder(entries[0].split(".")[0]) if folder is None else folder
+    return {
+        name: _code_digest(*_version(_source(name, root)))
+        for name in imported_modules(*entries, without=without, folder=root)
+    }
 
 
 def imported_modules(

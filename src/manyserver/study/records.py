@@ -4,28 +4,32 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from manyserver.study.points import Point, canonical, digest
+from manyserver.study import methods
+from manyserver.study.points import Point, canonical, digest, point_key
 
-__all__ = ["Record", "decode", "encode", "point_key", "record_of"]
+__all__ = [
+    "FAILED",
+    "Record",
+    "decode",
+    "encode",
+    "failed_record",
+    "is_failed",
+    "record_from",
+    "record_of",
+    "seal",
+    "seal_body",
+    "unseal",
+]
 
+FAILED = "failed"
+"""Status of a point that could not be computed."""
 _HEAD = '{"sha256":"'
 _BODY = len(_HEAD) + 64 + len('",')
-
-
-def point_key(parameters: Mapping[str, Any], code: str) -> str:
-    """Return the key under which a point is stored.
-
-    Examples
-    --------
-    >>> point_key({"seed": 1}, "aa") == point_key({"seed": 1}, "bb")
-    False
-    """
-    return digest(f"{canonical(parameters)}{code}")
 
 
 @dataclass(frozen=True)
@@ -53,13 +57,42 @@ class Record:
     versions: dict[str, str] = field(default_factory=dict)
 
     @property
+    def point_id(self) -> str:
+        """Identity of the point."""
+        return digest(canonical(self.parameters))
+
+    @property
     def key(self) -> str:
         """Key under which the point is stored."""
         return point_key(self.parameters, self.code)
 
 
+def seal(content: Mapping[str, Any]) -> str:
+    """Write plain values as one line of JSON, with a checksum of the rest of the line."""
+    body = canonical(content)[1:]
+    return f'{_HEAD}{hashlib.sha256(body.encode()).hexdigest()}",{body}\n'
+
+
+def unseal(line: str) -> dict[str, Any] | None:
+    """Read a line written by :func:`seal`; None if it is torn, damaged or foreign."""
+    body = line[_BODY:].rstrip("\n")
+    checksum = hashlib.sha256(body.encode(errors="surrogatepass")).hexdigest()
+    if line[:_BODY] != f'{_HEAD}{checksum}",':
+        return None
+    try:
+        content = json.loads("{" + body)
+    except ValueError:
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def seal_body(line: str) -> str:
+    """Return the JSON text in a line, whether or not its checksum is right."""
+    return "{" + line[_BODY:].rstrip("\n")
+
+
 def encode(record: Record, seconds: float | None = None) -> str:
-    """Write a record as one line of JSON, with a checksum of the rest of the line.
+    """Write a record as one line.
 
     Parameters
     ----------
@@ -68,11 +101,10 @@ def encode(record: Record, seconds: float | None = None) -> str:
     seconds : float, optional
         Time that it took; the store keeps it, files with results never do.
     """
-    content: dict[str, Any] = asdict(record)
+    content: dict[str, Any] = {**vars(record), "id": record.point_id}
     if seconds is not None:
         content["seconds"] = seconds
-    body = canonical(content)[1:]
-    return f'{_HEAD}{hashlib.sha256(body.encode()).hexdigest()}",{body}\n'
+    return seal(content)
 
 
 def decode(line: str) -> Record | None:
@@ -86,16 +118,28 @@ def decode(line: str) -> Record | None:
     >>> decode(encode(record)[:-9]) is None
     True
     """
-    body = line[_BODY:].rstrip("\n")
-    checksum = hashlib.sha256(body.encode(errors="surrogatepass")).hexdigest()
-    if line[:_BODY] != f'{_HEAD}{checksum}",':
-        return None
+    content = unseal(line)
+    return None if content is None else record_from(content)
+
+
+def record_from(content: Mapping[str, Any]) -> Record | None:
+    """Turn the values of a line into a record; None if they are not those of one."""
     try:
-        content = json.loads("{" + body)
-        content.pop("seconds", None)
-        return Record(**content)
-    except (ValueError, TypeError, AttributeError):
+        told = {key: value for key, value in content.items() if key not in ("id", "seconds")}
+        return Record(**told)
+    except TypeError:
         return None
+
+
+def failed_record(point: Point, error: Exception, versions: dict[str, str]) -> Record:
+    """Record why a point could not be computed."""
+    notes = {"status": FAILED, "reason": f"{type(error).__name__}: {error}"}
+    return Record(point.parameters, point.code, {}, notes, versions)
+
+
+def is_failed(record: Record) -> bool:
+    """Whether the record says that the point could not be computed."""
+    return record.notes.get("status") == FAILED
 
 
 def record_of(point: Point, result: Any, versions: dict[str, str]) -> Record:
@@ -104,13 +148,14 @@ def record_of(point: Point, result: Any, versions: dict[str, str]) -> Record:
     Raises
     ------
     ArithmeticError
-        If the result has no finite mean sojourn time.
+        If the result has no finite value of the variable that its method must give.
     """
     values = {str(name): _known(result[name].values).tolist() for name in result.data_vars}
     # A result without values has a status that says why.
     impossible = not values and "status" in result.attrs
-    if not impossible and not math.isfinite(values.get("sojourn_mean", math.nan)):
-        raise ArithmeticError("the result has no finite sojourn_mean")
+    answer = methods.answer(point.method)
+    if not impossible and not math.isfinite(values.get(answer, math.nan)):
+        raise ArithmeticError(f"the result has no finite {answer}")
     notes = {str(name): _plain(value) for name, value in result.attrs.items()}
     return Record(point.parameters, point.code, values, notes, versions)
 

@@ -1,0 +1,30 @@
+"""What all commands share."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+if TYPE_CHECKING:
+    from manyserver.plan import Plan
+
+__all__ = ["FILE", "plan_of", "say"]
+
+FILE = click.Path(path_type=Path)
+
+
+def say(line: str, file: TextIO | None = None) -> None:
+    """Print a line at once."""
+    try:
+        print(line, file=file, flush=True)
+    except OSError:
+        # A full disk must not stop what can still be computed and kept; writing that tells it.
+        return
+
+
+def plan_of(folder: Path, *studies: str) -> "Plan":
+    """Return the plan of some studies, or of those that ``config.yaml`` names."""
+    from manyserver.plan import Plan, read_workflow_config
+
+    config = read_workflow_config(folder)
+    return Plan(folder, {**config, "studies": studies} if studies else config)

@@ -1,0 +1,161 @@
+"""The commands of which a run of the workflow consists."""
+
+import signal
+from collections import Counter
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import click
+
+from manyserver.commands.base import FILE, plan_of, say
+
+__all__ = ["check", "cube", "figure", "fits", "schema", "unit", "verify"]
+
+
+@click.command()
+@click.argument("studies", nargs=-1)
+@click.pass_obj
+def check(folder: Path, studies: tuple[str, ...]) -> None:
+    """Check STUDIES (default: those in config.yaml) and say how large they are."""
+    plan = plan_of(folder, *(Path(study).stem for study in studies))
+    for name in plan.names:
+        study = plan.study(name)
+        for note in study.notes:
+            say(note)
+        reasons = Counter(point.left_out for point in study.points if point.left_out)
+        left_out = "".join(f", {n} left out as {why}" for why, n in sorted(reasons.items()))
+        say(f"{name}: {len(study.points)} points in {len(study.units)} units{left_out}")
+
+
+@click.command()
+@click.argument("study")
+@click.argument("unit")
+@click.argument("output", type=FILE)
+@click.option("--store", type=FILE, default=Path("results/points"), show_default=True)
+@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--log", type=FILE, help="Where to tell all; by default the terminal.")
+@click.pass_obj
+def unit(
+    folder: Path, study: str, unit: str, output: Path, store: Path, threads: int, log: Path | None
+) -> None:
+    """Compute the points of a UNIT of STUDY that the store does not have; write OUTPUT."""
+    from manyserver.study.compute import compute_unit, use_kernel_cache
+    from manyserver.study.store import Store
+    from manyserver.study.sweep import read_study
+
+    chosen = read_study(folder / "studies" / f"{study}.yaml").units[unit]
+    use_kernel_cache(chosen.points[0].method, Path(".cache/numba"))
+    # Python would wait for the points being computed; those that are done are stored already.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with ExitStack() as stack:
+        stream = None if log is None else stack.enter_context(log.open("w"))
+        compute_unit(
+            chosen,
+            Store(store),
+            output,
+            threads,
+            partial(say, file=stream),
+            None if log is None else log.with_suffix(".json"),
+        )
+
+
+@click.command()
+@click.argument("study")
+@click.argument("output", type=FILE)
+@click.argument("units", nargs=-1, required=True, type=FILE)
+@click.pass_obj
+def cube(folder: Path, study: str, output: Path, units: tuple[Path, ...]) -> None:
+    """Put the files of the UNITS of STUDY side by side in the NetCDF file OUTPUT."""
+    from manyserver.study.cube import build_cube, write_cube
+
+    plan = plan_of(folder, study)
+    built = build_cube(plan.study(study), units)
+    built.attrs["built_from"] = plan.cube_digest(study)
+    write_cube(built, output)
+    say(f"{output}: {dict(built.sizes)}")
+
+
+@click.command()
+@click.argument("study")
+@click.argument("cube", type=FILE)
+@click.argument("output", type=FILE)
+@click.pass_obj
+def fits(folder: Path, study: str, cube: Path, output: Path) -> None:
+    """Fit rates to the CUBE of STUDY and write the table OUTPUT."""
+    import pandas as pd
+    import xarray as xr
+
+    from manyserver.inspection.provenance import table_stamp
+    from manyserver.study import fits as kinds
+    from manyserver.study.store import replacing
+
+    tables = []
+    plan = plan_of(folder, study)
+    with xr.open_dataset(cube, engine="netcdf4") as data:
+        for title, kind, options in plan.fits(study):
+            table = kinds.compute(kind, data, options)
+            table.insert(0, "name", title)
+            tables.append(table)
+    found = pd.concat(tables)
+    found["provenance"] = table_stamp(study, cube, plan.fits_digest(study))
+    with replacing(output) as temporary:
+        found.to_csv(temporary, index=False)
+    say(f"{output}: {sum(len(table) for table in tables)} fits")
+
+
+@click.command()
+@click.argument("study")
+@click.argument("figure")
+@click.argument("cube", type=FILE)
+@click.argument("stem", type=FILE)
+@click.pass_obj
+def figure(folder: Path, study: str, figure: str, cube: Path, stem: Path) -> None:
+    """Draw a FIGURE of STUDY from its CUBE into STEM.png and STEM.pdf."""
+    import xarray as xr
+
+    from manyserver import figures
+    from manyserver.inspection.provenance import stamp
+    from manyserver.study.store import replacing
+
+    plan = plan_of(folder, study)
+    kind, options = plan.figure(study, figure)
+    told = stamp(study, cube, plan.figure_digest(study, figure)) | {"figure": figure}
+    with xr.open_dataset(cube, engine="netcdf4") as data:
+        drawn = figures.draw(kind, data, options)
+    with replacing(Path(f"{stem}.png")) as png, replacing(Path(f"{stem}.pdf")):
+        # The temporary names differ in their suffix alone, which is what `save` adds.
+        figures.save(drawn, png.with_suffix(""), told)
+    say(f"{stem}.png and .pdf")
+
+
+@click.command()
+@click.argument("study")
+@click.argument("output", type=FILE)
+@click.argument("units", nargs=-1, required=True, type=FILE)
+@click.option("--allow-failures", is_flag=True, help="Accept points that failed.")
+@click.pass_obj
+def verify(
+    folder: Path, study: str, output: Path, units: tuple[Path, ...], allow_failures: bool
+) -> None:
+    """Fail if points of STUDY failed, by the files of its UNITS; else say so in OUTPUT."""
+    from manyserver.study import verify as check
+    from manyserver.study.store import replacing
+    from manyserver.study.sweep import read_study
+
+    text = check.verify(
+        read_study(folder / "studies" / f"{study}.yaml"), units, accept=allow_failures
+    )
+    with replacing(output) as temporary:
+        temporary.write_text(f"{text}\n")
+    say(text)
+
+
+@click.command()
+@click.argument("folder", type=FILE, default=Path("workflow/schemas"))
+def schema(folder: Path) -> None:
+    """Write the JSON schemas of config.yaml and of a study's file into FOLDER."""
+    from manyserver.plan import schemas
+
+    for name, text in schemas().items():
+        (folder / f"{name}.schema.json").write_text(text)

@@ -1,0 +1,1 @@
+"""Questions about a project: what a run would do, what there is, where a file comes from."""

@@ -1,0 +1,89 @@
+"""Status: how many points are stored, and how long the others will take."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from manyserver.inspection.past import failures_in
+from manyserver.plan import Plan
+from manyserver.study.cost import Timings
+from manyserver.study.store import Store
+
+__all__ = ["Status", "status", "status_table"]
+
+
+@dataclass(frozen=True)
+class Status:
+    """Points of a study by what is known of them.
+
+    Parameters
+    ----------
+    study : str
+        Its name.
+    points, stored, left_out : int
+        All; those in the store; those that are never computed.
+    failed : int
+        Those that failed when the cube was built and are not stored since.
+    seconds : float
+        CPU time that the others will take, estimated from stored points.
+    """
+
+    study: str
+    points: int
+    stored: int
+    left_out: int
+    failed: int
+    seconds: float
+
+    @property
+    def to_do(self) -> int:
+        """Points that are still to be computed."""
+        return self.points - self.stored - self.left_out
+
+
+def status(plan: Plan, name: str, results: Path) -> Status:
+    """Count the points of a study."""
+    points = plan.study(name).points
+    wanted = [point for point in points if not point.left_out]
+    store = Store(results / "points")
+    found = store.find(wanted)
+    missing = [point for point in wanted if point.id not in found]
+    failed = failures_in(results / name / "cube.nc") if missing else {}
+    timings = Timings(store)
+    return Status(
+        study=name,
+        points=len(points),
+        stored=len(wanted) - len(missing),
+        left_out=len(points) - len(wanted),
+        failed=sum(point.id in failed for point in missing),
+        seconds=sum(timings.cost(point).typical for point in missing),
+    )
+
+
+def status_table(rows: list[Status]) -> str:
+    """Lay out the counts of several studies, with their sums.
+
+    Examples
+    --------
+    >>> print(status_table([Status("small", 10, 8, 1, 0, 2.5)]))
+    study  points  stored  to do  failed  left out  CPU seconds left
+    small      10       8      1       0         1                 2
+    """
+
+    def cells(name: str, counts: list[int], seconds: float) -> list[str]:
+        return [name, *(str(count) for count in counts), f"{seconds:.0f}"]
+
+    counts = [[s.points, s.stored, s.to_do, s.failed, s.left_out] for s in rows]
+    table = [["study", "points", "stored", "to do", "failed", "left out", "CPU seconds left"]]
+    table += [cells(s.study, own, s.seconds) for s, own in zip(rows, counts, strict=True)]
+    if len(rows) > 1:
+        sums = [sum(column) for column in zip(*counts, strict=True)]
+        table.append(cells("all", sums, sum(s.seconds for s in rows)))
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    lines = [
+        "  ".join(
+            text.ljust(width) if i == 0 else text.rjust(width)
+            for i, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in table
+    ]
+    return "\n".join(line.rstrip() for line in lines)

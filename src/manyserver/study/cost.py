@@ -1,0 +1,124 @@
+"""How long points will take, from what stored ones took; at first from a rough guess."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+from math import ceil
+from typing import Any
+
+from manyserver.study.points import Point, Unit
+from manyserver.study.records import unseal
+from manyserver.study.store import Store
+
+__all__ = ["Cost", "Timings", "job_memory", "job_minutes"]
+
+GUESSED_SECONDS = {"simulation": 10.0, "exact": 10.0}
+"""Time of a point of a method without stored timings."""
+GUESS = 2.0
+"""The same, for other methods."""
+MOST_READ = 500
+"""Points of other cells that are looked at."""
+START_MINUTES = 3
+"""What a job may need to start, compile and write."""
+SAFETY = 3
+"""A job may take this many times what is expected before it is stopped and tried again."""
+MEMORY = 1500
+"""Megabytes of a job; it grows with the number of states of exact chains alone."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of CPU time: what is expected, and what the worst of like points would take."""
+
+    typical: float
+    worst: float
+
+
+class Timings:
+    """Times that points in a store took.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    """
+
+    def __init__(self, store: Store):
+        self.store = store
+        self._cells: dict[tuple[str, str], list[tuple[dict[str, Any], float]]] = {}
+        self._methods: dict[str, Cost] = {}
+
+    def cost(self, point: Point) -> Cost:
+        """Estimate one point: from itself under other code, its cell, its method, or a guess."""
+        alike = self._cell(point)
+        for told, seconds in alike:
+            if told == point.parameters:
+                return Cost(seconds, seconds)
+        if alike:
+            scaled = [s * _scale(told["options"], point.options) for told, s in alike]
+            return Cost(sum(scaled) / len(scaled), max(scaled))
+        if point.method not in self._methods:
+            self._methods[point.method] = self._method(point.method)
+        return self._methods[point.method]
+
+    def _cell(self, point: Point) -> list[tuple[dict[str, Any], float]]:
+        cell = (point.method, point.cell)
+        if cell not in self._cells:
+            self._cells[cell] = list(self._read(f"{point.method}-*/{point.cell}.jsonl"))
+        return self._cells[cell]
+
+    def _method(self, method: str) -> Cost:
+        seconds = [s for _, s in islice(self._read(f"{method}-*/*.jsonl"), MOST_READ)]
+        if not seconds:
+            guess = GUESSED_SECONDS.get(method, GUESS)
+            return Cost(guess, guess)
+        return Cost(sum(seconds) / len(seconds), max(seconds))
+
+    def _read(self, pattern: str) -> Iterable[tuple[dict[str, Any], float]]:
+        for file in sorted(self.store.folder.glob(pattern)):
+            for line in file.read_text(errors="surrogateescape").splitlines():
+                content = unseal(line)
+                if content is not None and "seconds" in content:
+                    yield content["parameters"], content["seconds"]
+
+
+def _scale(old: dict[str, Any], new: dict[str, Any]) -> float:
+    """Ratio of the lengths of two simulations; 1 where the options do not tell."""
+    if "precision" in old and "precision" in new:
+        return float((old["precision"] / new["precision"]) ** 2)
+    if "horizon" in old and "horizon" in new:
+        return float(new["horizon"] / old["horizon"])
+    return 1.0
+
+
+def job_minutes(unit: Unit, store: Store, threads: int, attempt: int) -> int:
+    """Return the time limit of a job; every further attempt has twice as long.
+
+    Parameters
+    ----------
+    unit : Unit
+        What it computes.
+    store : Store
+        Has points that need not be computed, and tells what others took.
+    threads : int
+        Points computed at a time.
+    attempt : int
+        1 for the first.
+    """
+    wanted = [point for point in unit.points if not point.left_out]
+    found, timings = store.find(wanted), Timings(store)
+    costs = [timings.cost(point).worst for point in wanted if point.id not in found]
+    # No more threads than points help, and none helps the longest of them.
+    seconds = max([sum(costs) / threads, *costs])
+    return ceil(START_MINUTES + SAFETY * seconds / 60) << (attempt - 1)
+
+
+def job_memory(attempt: int) -> int:
+    """Return the megabytes of a job; every further attempt has twice as many.
+
+    Examples
+    --------
+    >>> [job_memory(attempt) for attempt in (1, 2, 3)]
+    [1500, 3000, 6000]
+    """
+    return MEMORY << (attempt - 1)

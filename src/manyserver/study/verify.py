@@ -1,0 +1,70 @@
+"""Accept a study whose points were all computed, or refuse it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from manyserver.study.compute import point_name
+from manyserver.study.records import is_failed
+from manyserver.study.run import failure_table
+from manyserver.study.sweep import Study
+from manyserver.study.unit_file import read_header, read_unit
+
+__all__ = ["FailedPoints", "failed_points", "verify"]
+
+ADVICE = (
+    "They are tried again by the next run; 'allow_failures: true', in the study or in config.yaml, "
+    "accepts them."
+)
+
+
+class FailedPoints(Exception):
+    """Raised when a study has points that could not be computed."""
+
+
+def failed_points(study: Study, unit_files: Iterable[Path]) -> dict[Path, dict[str, str]]:
+    """List the points that could not be computed, with the reason, by file of a unit."""
+    names = {point.id: point_name(point) for point in study.points}
+    found: dict[Path, dict[str, str]] = {}
+    for path in unit_files:
+        header = read_header(path)
+        if header is None or header.failed:
+            told = {
+                names.get(record.point_id, record.point_id): str(record.notes["reason"])
+                for record in read_unit(path)
+                if is_failed(record)
+            }
+            if told:
+                found[path] = told
+    return found
+
+
+def verify(study: Study, unit_files: Iterable[Path], accept: bool) -> str:
+    """Say how many points of a study failed.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    unit_files : iterable of pathlib.Path
+        The files of all its units.
+    accept : bool
+        Whether the study is good enough even if points failed.
+
+    Raises
+    ------
+    FailedPoints
+        If points failed and that is not accepted. The files of their units are removed, so that
+        the next run computes them: these points alone, since the others are in the store.
+    """
+    failed = failed_points(study, unit_files)
+    count = sum(len(told) for told in failed.values())
+    total = sum(not point.left_out for point in study.points)
+    if not count:
+        return f"{study.name}: {total} points, none failed"
+    table = failure_table({name: why for told in failed.values() for name, why in told.items()})
+    text = f"{study.name}: {count} of {total} points failed\n{table}"
+    if accept:
+        return text
+    for path in failed:
+        path.unlink()
+    raise FailedPoints(f"{text}\n{ADVICE}")

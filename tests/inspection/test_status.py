@@ -1,0 +1,33 @@
+from typing import TYPE_CHECKING
+
+from manyserver.study.cost import Timings
+from manyserver.study.records import Record
+
+if TYPE_CHECKING:
+    from tests.inspection.conftest import Project
+
+
+def test_points_are_counted_by_study_and_in_all(project: "Project") -> None:
+    project.write("other", sweep={"arrival_rate": [0.3, 0.5, 0.6], "n_servers": ["limit"]})
+    rows = [line.split() for line in project.ask("status")]
+    assert " ".join(rows[0]) == "study points stored to do failed left out CPU seconds left"
+    assert [row[:6] for row in rows[1:]] == [
+        ["other", "3", "1", "2", "0", "0"],
+        ["small", "2", "2", "0", "0", "0"],
+        ["all", "5", "3", "2", "0", "0"],
+    ]
+
+
+def test_times_come_from_the_nearest_points(project: "Project") -> None:
+    sweep = {"arrival_rate": [0.5, 0.7], "n_servers": [10, 20]}
+    methods = {"simulation": {"precision": 0.1}}
+    project.write("other", sweep=sweep, methods=methods, fits=[])
+    points = project.plan.study("other").points
+    assert Timings(project.store).cost(points[0]).typical == 10.0
+    project.store.append(points[0], Record(points[0].parameters, points[0].code, {}), seconds=3.0)
+    timings = Timings(project.store)
+    assert [timings.cost(point).typical for point in points] == [3.0, 3.0, 3.0, 3.0]
+    project.write("other", sweep=sweep, methods={"simulation": {"precision": 0.05}}, fits=[])
+    points = project.plan.study("other").points
+    # The same cell needs (0.1 / 0.05)^2 the time; another cell is only guessed from all of them.
+    assert [timings.cost(point).worst for point in points] == [12.0, 12.0, 3.0, 3.0]

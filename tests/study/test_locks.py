@@ -1,0 +1,62 @@
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from manyserver.study.locks import FolderInUse, claimed, locked, sole_run
+
+HOLD = """
+import sys
+from pathlib import Path
+from manyserver.study.locks import claimed, sole_run
+
+with sole_run(Path(sys.argv[1])), claimed(Path(sys.argv[1]) / "claim", wait=False) as held:
+    print(held, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_locks_end_with_the_process_that_holds_them(tmp_path: Path) -> None:
+    source = Path(__file__).parents[2] / "src"
+    other = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(source)},
+    )
+    assert other.stdout is not None and other.stdin is not None
+    assert other.stdout.readline() == b"True\n"
+    with claimed(tmp_path / "claim", wait=False) as held:
+        assert held is False
+    with pytest.raises(FolderInUse, match=f"process {other.pid} on "), sole_run(tmp_path):
+        pass
+    other.kill()
+    other.wait()
+    other.stdin.close()
+    other.stdout.close()
+    # Its file is still there, but means nothing.
+    assert (tmp_path / "claim").exists()
+    with sole_run(tmp_path), claimed(tmp_path / "claim", wait=False) as held:
+        assert held is True
+    assert not (tmp_path / "claim").exists()
+
+
+def test_lines_of_many_writers_stay_whole(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "lines"
+
+    def write(letter: bytes) -> None:
+        for _ in range(50):
+            with locked(path) as stream:
+                stream.write(letter * 50)
+                stream.write(letter * 50 + b"\n")
+
+    threads = [threading.Thread(target=write, args=(letter,)) for letter in (b"a", b"b", b"c")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = path.read_bytes().splitlines()
+    assert sorted(lines) == sorted(letter * 100 for letter in (b"a", b"b", b"c") for _ in range(50))

@@ -1,0 +1,122 @@
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from manyserver.study import run as run_module
+from manyserver.study.locks import FolderInUse
+from manyserver.study.progress import Progress, State, read_state
+from manyserver.study.run import Run, state_file
+
+UNITS = {("small", "one"): 3, ("small", "two"): 2}
+
+
+def tell(results: Path, unit: str, failed: bool = False) -> None:
+    """Write what a unit of one point writes."""
+    progress = Progress(lambda line: None, state_file(results, "small", unit))
+    progress.begin(total=1, reused=0, left_out=1)
+    if failed:
+        progress.failed("a point", "ValueError: no")
+    else:
+        progress.computed("a point", 1.0)
+    progress.end()
+
+
+def test_a_run_sums_up_its_units(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    tell(tmp_path, "one")
+    run.start(UNITS)
+    assert read_state(state_file(tmp_path, "small", "one")) is None
+    tell(tmp_path, "one", failed=True)
+    tell(tmp_path, "two")
+    first, *table = run.finish().splitlines()
+    assert first.startswith("points: 1 computed, 0 reused, 1 failed, 2 left out, in ")
+    assert first.endswith("; 3 not reached")
+    assert table == ["Failed points:", "ValueError: no", "  small: a point"]
+
+
+def test_one_run_at_a_time(tmp_path: Path) -> None:
+    first, second = Run(tmp_path), Run(tmp_path)
+    first.start({})
+    with pytest.raises(FolderInUse, match=f"another run .* .process {os.getpid()} on"):
+        second.start({})
+    first.finish()
+    second.start({})
+    second.finish()
+
+
+def test_a_run_tells_its_progress_in_plain_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run_module, "PLAIN_SECONDS", 0.01)
+    run = Run(tmp_path)
+    run.start(UNITS)
+    tell(tmp_path, "one")
+    said = ""
+    while "1 of 5 points" not in said:
+        said += capsys.readouterr().err
+    run.finish()
+    assert "\x1b" not in said and "\r" not in said
+
+
+LIVE = """
+import logging, sys, time
+from pathlib import Path
+from manyserver.study import run as module
+from tests.study.test_run import UNITS, tell
+
+module.LIVE_SECONDS = 0.05
+logger = logging.getLogger("other")
+logger.addHandler(logging.StreamHandler())
+run = module.Run(Path(sys.argv[1]))
+run.start(UNITS)
+folder = Path(sys.argv[1])
+tell(folder, "one")
+
+
+def wait_for(name):
+    while not (folder / name).exists():
+        time.sleep(0.01)
+
+
+wait_for("go")
+logger.warning("something is logged")
+wait_for("on")
+run.finish()
+logger.warning("the end")
+"""
+
+
+def test_a_terminal_has_one_line_below_what_is_logged(tmp_path: Path) -> None:
+    parent, child = pty.openpty()
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}", "TERM": "xterm"}
+    command = [sys.executable, "-c", LIVE, str(tmp_path)]
+    process = subprocess.Popen(command, stderr=child, env=environment)
+    os.close(child)
+    said = read_until(parent, b"1 of 5 points")
+    (tmp_path / "go").touch()
+    before, after = (said + read_until(parent, b"something is logged")).split(b"something")
+    after += read_until(parent, b"1 of 5 points")
+    (tmp_path / "on").touch()
+    after += read_until(parent, b"the end")
+    assert process.wait() == 0
+    os.close(parent)
+    # The line is wiped out before anything is logged, and at the end.
+    assert b"\x1b[2K" in before
+    assert b"\x1b[2K" in after[after.rindex(b"1 of 5 points") :]
+
+
+def read_until(terminal: int, text: bytes) -> bytes:
+    said = b""
+    while text not in said:
+        said += os.read(terminal, 4096)
+    return said
+
+
+def test_sums_keep_apart_what_studies_call_alike() -> None:
+    total = State.sum([State(total=2, failed={"a": "x"}), State(total=1, reused=1)])
+    assert (total.total, total.done) == (3, 2)

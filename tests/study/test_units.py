@@ -1,0 +1,24 @@
+from typing import Any
+
+import pytest
+
+from manyserver.study.sweep import read_study
+
+GRID = {"start": 0.1, "stop": 0.7, "count": 7}
+
+
+@pytest.mark.parametrize("most,sizes", [(7, [7]), (6, [4, 3]), (3, [3, 2, 2]), (1, [1] * 7)])
+def test_large_units_are_split_into_parts_alike(
+    most: int, sizes: list[int], write_study: Any
+) -> None:
+    changes = {"policies": [{"name": "sq", "d": 2}], "sweep.arrival_rate": GRID}
+    whole = read_study(write_study(changes))
+    parts = read_study(write_study({**changes, "unit_points": most}))
+    assert [len(unit.points) for unit in parts.units.values()] == sizes
+    assert {p.id for u in parts.units.values() for p in u.points} == {p.id for p in whole.points}
+    name = next(iter(whole.units))
+    expected = [name] if len(sizes) == 1 else [f"{name}_part{i + 1}" for i in range(len(sizes))]
+    assert list(parts.units) == expected
+    if most == 6:
+        rates = [p.labels["arrival_rate"] for p in parts.units[f"{name}_part1"].points]
+        assert rates == [0.1, 0.3, 0.5, 0.7]
