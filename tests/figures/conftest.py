@@ -13,6 +13,8 @@ import manyserver as ms
 Z = 1.96
 TAILS = ("queue_tail", "queue_log_tail")
 MEANS = ("sojourn_mean", "jobs_per_server", "waiting_probability")
+VARIANCE, QUANTILE = "sojourn_variance", "sojourn_quantile"
+QUANTILES = np.array([0.5, 0.9, 0.99, 0.999])
 MESSAGES = "messages_per_customer"
 JOBS, SPREAD, PAIRS = "jobs_per_server_variance", "queue_tail_variance", "occupancy_covariance"
 INNER = ("pool", "level", "other_pool", "other_level")
@@ -100,7 +102,28 @@ def make_cube(
             covariance = _covariance(tail, point["pool_fraction"].values, depth)
             values[PAIRS][0, *at, *both] = covariance
             values[f"{PAIRS}_half_width"][0, *at, *both] = 0.02 * np.abs(covariance)
-    return _dataset(values, systems, policies, servers, arrival_rates, by_load, n_pools, levels)
+    return with_laws(
+        _dataset(values, systems, policies, servers, arrival_rates, by_load, n_pools, levels)
+    )
+
+
+def with_laws(cube: xr.Dataset) -> xr.Dataset:
+    """Add variances and quantiles as if sojourn times were exponential."""
+    mean = cube["sojourn_mean"]
+    quantiles = xr.DataArray(QUANTILES, dims="quantile", coords={"quantile": QUANTILES})
+    laws = {VARIANCE: mean**2, QUANTILE: -mean * np.log1p(-quantiles)}
+    simulated = cube["sojourn_mean_half_width"].notnull()
+    errors = {f"{name}_half_width": (0.05 * law).where(simulated) for name, law in laws.items()}
+    return cube.assign({**laws, **errors})
+
+
+def with_jobs(cube: xr.Dataset, **scv: float) -> xr.Dataset:
+    """Put copies of a cube side by side, as those of laws of the job sizes by label."""
+    laws = {
+        "size_scv": ("jobs", list(scv.values())),
+        "measured_mean": ("jobs", [2.0] * len(scv)),
+    }
+    return cube.expand_dims(jobs=list(scv)).transpose("method", ...).assign_coords(laws)
 
 
 def _covariance(tail: np.ndarray, fractions: np.ndarray, depth: int) -> np.ndarray:

@@ -17,8 +17,14 @@ SCHEMES = [(f"scheme{i} d=(2,2)", f"scheme{i}", {"d": [2, 2]}) for i in (1, 2)]
 KINDS = figures.kinds("dispatching")
 REGIME_KINDS = figures.kinds("halfin_whitt")
 WITHOUT_SIMULATION = {"joint_density", "phase_portrait", "spectral_gap"}
-WITHOUT_BARS = {"policy_map"}
-OF_FINITE_SYSTEMS = {"convergence", "decay", "propagation_of_chaos", "sojourn_against_servers"}
+WITHOUT_BARS = {"policy_map", "targets"}
+OF_FINITE_SYSTEMS = {
+    "convergence",
+    "decay",
+    "insensitivity",
+    "propagation_of_chaos",
+    "sojourn_against_servers",
+}
 MakeCube = Callable[..., xr.Dataset]
 
 

@@ -4,6 +4,7 @@ A kind of figure is a module here with a pydantic model ``Options`` and a functi
 ``draw(cube, options)``; it is found by its file name. matplotlib is imported only to draw.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -19,31 +20,32 @@ if TYPE_CHECKING:
 
 __all__ = ["draw", "kinds", "options", "save"]
 
-SUPPORT = ("base", "marks", "style")
+SUPPORT = ("base", "labels", "legends", "marks", "style")
 DOTS_PER_INCH = 200
 
 
-def kinds() -> tuple[str, ...]:
-    """Return the names of all kinds of figures, sorted.
+def kinds(model: str | None = None) -> tuple[str, ...]:
+    """Return the names of all kinds of figures, or of those for a model, sorted.
 
     Examples
     --------
-    >>> kinds()
-    ('convergence', 'propagation_of_chaos', 'queue_tails', 'sojourn_against_choices',
-     'sojourn_against_load', 'sojourn_against_servers')
+    >>> kinds("dispatching")
+    ('convergence', 'decay', 'policy_map', 'propagation_of_chaos', 'queue_tails',
+     'sojourn_against_choices', 'sojourn_against_load', 'sojourn_against_messages',
+     'sojourn_against_servers')
     """
-    return discovery.modules(__name__, SUPPORT)
+    return discovery.modules(__name__, SUPPORT, model=model)
 
 
-def options(kind: str) -> type[BaseModel]:
+def options(kind: str, model: str | None = None) -> type[BaseModel]:
     """Return the model of a kind's options.
 
     Raises
     ------
     ValueError
-        If there is no such kind.
+        If there is no such kind, or `model` is given and it is for another one.
     """
-    return _module(kind).Options  # type: ignore[no-any-return]
+    return _module(kind, model).Options  # type: ignore[no-any-return]
 
 
 def draw(
@@ -56,7 +58,7 @@ def draw(
     kind : str
         One of :func:`kinds`.
     cube : xarray.Dataset
-        Results of a study, dimensions (method, system, policy, n_servers, arrival_rate or load).
+        Results of a study: the dimensions method and the axes of its model.
     options : pydantic model or mapping, optional
         Options of this kind; the defaults if left out.
 
@@ -82,7 +84,9 @@ def draw(
     return figure
 
 
-def save(figure: "Figure", path: Path | str) -> tuple[Path, Path]:
+def save(
+    figure: "Figure", path: Path | str, provenance: Mapping[str, str] | None = None
+) -> tuple[Path, Path]:
     """Write a figure as PNG (200 dpi) and PDF; the same figure gives the same bytes.
 
     Parameters
@@ -91,6 +95,8 @@ def save(figure: "Figure", path: Path | str) -> tuple[Path, Path]:
         What :func:`draw` returned.
     path : path-like
         Where to, without suffix.
+    provenance : mapping, optional
+        What the files say of where they come from.
 
     Returns
     -------
@@ -99,12 +105,14 @@ def save(figure: "Figure", path: Path | str) -> tuple[Path, Path]:
     """
     from manyserver.figures import style
 
+    told = json.dumps(provenance) if provenance else None
     png, pdf = Path(f"{path}.png"), Path(f"{path}.pdf")
     with style.theme():
-        figure.savefig(png, dpi=DOTS_PER_INCH, metadata={"Software": None})
-        figure.savefig(pdf, metadata={"CreationDate": None, "Creator": None, "Producer": None})
+        figure.savefig(png, dpi=DOTS_PER_INCH, metadata={"Software": None, "Comment": told})
+        dates = {"CreationDate": None, "Creator": None, "Producer": None}
+        figure.savefig(pdf, metadata={**dates, "Keywords": told})
     return png, pdf
 
 
-def _module(kind: str) -> ModuleType:
-    return discovery.load(__name__, kind, "figure", SUPPORT)
+def _module(kind: str, model: str | None = None) -> ModuleType:
+    return discovery.load(__name__, kind, "figure", SUPPORT, model)

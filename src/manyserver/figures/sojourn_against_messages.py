@@ -25,10 +25,6 @@ STEPS = ("d", "routers", "threshold")
 FRONT = (0, (1, 1.2))
 HEIGHT = 2.8
 """Of a row of panels, in inches."""
-SMALL, LINE = 6.0, 7.5
-"""Size and distance of lines of names, in points."""
-COLUMNS_PER_MESSAGE = 2
-"""Names of points this near share a column."""
 
 
 class Options(FigureOptions):
@@ -73,7 +69,7 @@ def draw(cube: "xr.Dataset", options: Options) -> "Figure":
     ValueError
         If a label is not in the cube, or no policy has both a value and messages.
     """
-    from manyserver.figures import legends, marks, style
+    from manyserver.figures import labels, legends, marks, style
 
     cube = chosen(cube, options)
     dimension = rate_dimension(cube)
@@ -117,7 +113,8 @@ def draw(cube: "xr.Dataset", options: Options) -> "Figure":
         axes.set_title(f"{here['system'].values}, {rate}" if cube.sizes["system"] > 1 else rate)
         _finish(axes, first, options.scale)
         lone = [spot for spot in first if families.count(families[spot.policy]) == 1]
-        _name(axes, lone, looks, 72 * HEIGHT * marks.PANEL)
+        named = [(spot.x, spot.y, looks[spot.policy].label, looks[spot.policy]) for spot in lone]
+        labels.beside(axes, named, 72 * HEIGHT * marks.PANEL)
     meanings = legends.method_entries(False, finite, n_servers)
     meanings += [_open_entry()] * limit
     meanings += [legends.line_entry("Pareto front", FRONT)] * options.front
@@ -232,6 +229,8 @@ def _open(colour: Any) -> dict[str, Any]:
 
 def _join(axes: "Axes", spots: list[_Spot], families: list[int], looks: "dict[int, Look]") -> None:
     """Join the policies of every family, and number them, on alternate sides."""
+    from manyserver.figures import labels
+
     nth = 0
     for family, look in looks.items():
         those = [spot for spot in spots if families[spot.policy] == family]
@@ -252,62 +251,11 @@ def _join(axes: "Axes", spots: list[_Spot], families: list[int], looks: "dict[in
                 (spot.x, spot.y),
                 xytext=(4, 4) if nth % 2 else (-4, -4),
                 textcoords="offset points",
-                fontsize=SMALL,
+                fontsize=labels.SIZE,
                 color=look.colour,
                 ha="left" if nth % 2 else "right",
                 va="bottom" if nth % 2 else "top",
             )
-
-
-def _name(axes: "Axes", spots: list[_Spot], looks: "dict[int, Look]", height: float) -> None:
-    """Write the names of lone policies to the right of their points, none over another one.
-
-    `height` is that of the panel in points, about.
-    """
-    from matplotlib.patheffects import withStroke
-
-    low, high = axes.yaxis.get_transform().transform(np.array(axes.get_ylim()))
-    columns: dict[int, list[tuple[float, _Spot]]] = {}
-    for spot in spots:
-        above = float(axes.yaxis.get_transform().transform(spot.y) - low) / (high - low) * height
-        columns.setdefault(round(COLUMNS_PER_MESSAGE * min(spot.x, 1.0)), []).append((above, spot))
-    for those in columns.values():
-        those.sort(key=lambda one: one[0])
-        wanted = np.array([above for above, _ in those])
-        heights = _spread(wanted, LINE)
-        for (above, spot), at in zip(those, heights, strict=True):
-            axes.annotate(
-                looks[spot.policy].label,
-                (spot.x, spot.y),
-                xytext=(12, at - above),
-                textcoords="offset points",
-                fontsize=SMALL,
-                color="0.15",
-                path_effects=[withStroke(linewidth=2, foreground="white")],
-                va="center",
-                arrowprops={
-                    "arrowstyle": "-",
-                    "color": looks[spot.policy].colour,
-                    "linewidth": 0.5,
-                    "shrinkA": 0,
-                    "shrinkB": 2,
-                },
-            )
-
-
-def _spread(wanted: np.ndarray, gap: float) -> np.ndarray:
-    """Move sorted places apart to at least `gap`, those of a crowd about its middle."""
-    steps = gap * np.arange(wanted.size)
-    # Apart by the gap means that what is left without the steps does not decrease: the nearest such
-    # sequence averages every crowd (isotonic regression by pooling).
-    crowds: list[list[float]] = []
-    for value in wanted - steps:
-        crowds.append([float(value)])
-        while len(crowds) > 1 and np.mean(crowds[-2]) > np.mean(crowds[-1]):
-            last = crowds.pop()
-            crowds[-1] += last
-    middles = [np.full(len(crowd), np.mean(crowd)) for crowd in crowds]
-    return np.asarray(steps + np.concatenate(middles))
 
 
 def _draw_front(axes: "Axes", spots: list[_Spot]) -> None:

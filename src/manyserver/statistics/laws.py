@@ -46,9 +46,7 @@ def exponent_fit(x: np.ndarray, y: np.ndarray, errors: np.ndarray | None, second
     return _exponential_fit(np.log(x), x.min() / x, float(x.min()), y, errors, second)
 
 
-def root_exponent_fit(
-    x: np.ndarray, y: np.ndarray, errors: np.ndarray | None, second: bool
-) -> Fit:
+def root_exponent_fit(x: np.ndarray, y: np.ndarray, errors: np.ndarray | None, second: bool) -> Fit:
     """Fit ``a * x**b * exp(e / sqrt(x))``."""
     root = float(np.sqrt(x.min()))
     return _exponential_fit(np.log(x), root / np.sqrt(x), root, y, errors, second)

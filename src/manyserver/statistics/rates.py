@@ -17,7 +17,17 @@ from numpy.typing import ArrayLike
 
 from manyserver.statistics.laws import Fit, exponent_fit, leading_fit
 
-__all__ = ["SIGNAL_TO_NOISE", "Rate", "checked", "coefficient", "no_rate", "power_law"]
+__all__ = [
+    "FEWEST_POINTS",
+    "SIGNAL_TO_NOISE",
+    "Law",
+    "Rate",
+    "checked",
+    "coefficient",
+    "fitted",
+    "no_rate",
+    "power_law",
+]
 
 SIGNAL_TO_NOISE = 2.0
 """A point counts when its size is at least this many standard errors."""
@@ -100,7 +110,7 @@ def power_law(
     >>> round(rate.estimate, 6), rate.n_points, rate.note
     (-1.0, 3, 'error exceeds signal at 10000')
     """
-    return _fitted(exponent_fit, x, y, standard_errors, one_sign=True)
+    return fitted(exponent_fit, x, y, standard_errors, one_sign=True)
 
 
 def coefficient(x: ArrayLike, y: ArrayLike, standard_errors: ArrayLike | None = None) -> Rate:
@@ -131,16 +141,20 @@ def coefficient(x: ArrayLike, y: ArrayLike, standard_errors: ArrayLike | None = 
     >>> round(rate.estimate, 6), round(rate.second_term, 6)
     (2.0, 3.0)
     """
-    return _fitted(leading_fit, x, y, standard_errors, one_sign=False)
+    return fitted(leading_fit, x, y, standard_errors, one_sign=False)
 
 
-_Law = Callable[[np.ndarray, np.ndarray, np.ndarray | None, bool], Fit]
+Law = Callable[[np.ndarray, np.ndarray, np.ndarray | None, bool], Fit]
 
 
-def _fitted(
-    law: _Law, x: ArrayLike, y: ArrayLike, standard_errors: ArrayLike | None, one_sign: bool
+def fitted(
+    law: Law, x: ArrayLike, y: ArrayLike, standard_errors: ArrayLike | None, one_sign: bool
 ) -> Rate:
-    """Exclude what cannot be fitted, find the window, and fit."""
+    """Exclude what cannot be fitted, find the window, and fit a law in it.
+
+    The arguments are those of :func:`power_law`; `one_sign` says whether the law cannot change its
+    sign.
+    """
     values, errors = checked(y, standard_errors)
     places = np.asarray(x, dtype=float)
     if places.shape != values.shape or np.any(~(places > 0)) or _repeats(places):
@@ -188,7 +202,7 @@ def _fitted(
     )
 
 
-def _window(law: _Law, x: np.ndarray, y: np.ndarray, errors: np.ndarray | None) -> tuple[int, Fit]:
+def _window(law: Law, x: np.ndarray, y: np.ndarray, errors: np.ndarray | None) -> tuple[int, Fit]:
     """Find the widest window, up to the largest `x`, in which chi-square accepts the law."""
     for first in range(x.size - FEWEST_POINTS + 1):
         here = slice(first, None)
@@ -199,7 +213,7 @@ def _window(law: _Law, x: np.ndarray, y: np.ndarray, errors: np.ndarray | None) 
 
 
 def _window_error(
-    law: _Law, fit: Fit, x: np.ndarray, y: np.ndarray, errors: np.ndarray | None
+    law: Law, fit: Fit, x: np.ndarray, y: np.ndarray, errors: np.ndarray | None
 ) -> float:
     """How far the estimate moves when the window begins nearer to the limit."""
     second = not math.isnan(fit.second)
