@@ -140,12 +140,15 @@ def policy_label(label: str, name: str, parameters: dict[str, Any]) -> str:
     """
     if not label.startswith(name):
         return label
-    title = policy_class(name).title if name in names() else name.replace("_", " ")
+    known = policy_class(name) if name in names() else None
+    title = known.title if known else name.replace("_", " ")
     parts = []
     for key, value in parameters.items():
-        if value is None:
-            continue
-        if key == "d":
+        if value is None or (key != "split" and value == getattr(known, key, None)):
+            continue  # says nothing, as the default
+        if key == name:
+            title += f" {value}"
+        elif key == "d":
             if isinstance(value, int):
                 title += f"({value})"
             else:
@@ -156,7 +159,7 @@ def policy_label(label: str, name: str, parameters: dict[str, Any]) -> str:
             parts += ["with replacement"] if value else []
         elif isinstance(value, list):
             parts.append(f"{key} ({', '.join(f'{number:g}' for number in value)})")
-        elif key != "ties" or value != "uniform":
+        else:
             parts.append(f"{key} {value}")
     return ", ".join([title, *parts])
 

@@ -76,7 +76,7 @@ class Threshold(Policy):
     """
 
     name: ClassVar[str] = "threshold"
-    title: ClassVar[str] = "threshold"
+    title: ClassVar[str] = "Threshold"
 
     threshold: int
     ties: Ties = "uniform"
