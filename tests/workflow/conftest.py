@@ -31,7 +31,7 @@ class Project:
         for name in ("Snakefile", "environment.yml"):
             shutil.copy(ROOT / name, folder)
         project.study.parent.mkdir(parents=True)
-        shutil.copy(ROOT / "config" / "config.yaml", folder / "config")
+        (folder / "config" / "config.yaml").write_text("studies: all\n")
         shutil.copy(STUDY, project.study)
         # Links, so that numba finds the machine code that earlier runs compiled.
         (folder / "src").symlink_to(ROOT / "src")

@@ -57,28 +57,27 @@ def workers(run: subprocess.Popen[str]) -> list[int]:
     ]
 
 
-def wait_for_points(project: "Project", run: subprocess.Popen[str]) -> None:
-    """Wait until a run computes points that wait for `hold`."""
+def start_until_it_waits(project: "Project") -> subprocess.Popen[str]:
+    """Start a run, and return when it computes a point that waits for `hold`."""
     state = project.folder / "results" / "tiny" / "logs" / "mean_field_limit.json"
+    # It would be that of the run before.
+    state.unlink(missing_ok=True)
+    run = project.start("snakemake", "--cores", "1", UNIT)
     deadline = time.monotonic() + 120
     while not (state.exists() and "arrival_rate 0.5" in state.read_text()):
         assert run.poll() is None, run.communicate()[0]
         assert time.monotonic() < deadline
         time.sleep(0.02)
+    assert project.stored() == 1
+    return run
 
 
 def test_what_is_killed_loses_no_point(obedient: "Project") -> None:
     hold = obedient.folder / "hold"
     hold.touch()
 
-    def start() -> subprocess.Popen[str]:
-        run = obedient.start("snakemake", "--cores", "1", UNIT)
-        wait_for_points(obedient, run)
-        assert obedient.stored() == 1
-        return run
-
     # A worker in the middle of its unit.
-    run = start()
+    run = start_until_it_waits(obedient)
     (worker,) = workers(run)
     os.kill(worker, signal.SIGKILL)
     run.communicate(timeout=60)
@@ -86,14 +85,14 @@ def test_what_is_killed_loses_no_point(obedient: "Project") -> None:
     assert not (obedient.folder / UNIT).exists()
 
     # All of a run, as Ctrl-C does it.
-    run = start()
+    run = start_until_it_waits(obedient)
     os.killpg(run.pid, signal.SIGINT)
     run.communicate(timeout=60)
     assert run.returncode != 0
     assert not (obedient.folder / UNIT).exists()
 
     # Another run meanwhile says what is wrong and leaves all as it is.
-    run = start()
+    run = start_until_it_waits(obedient)
     assert "another run builds these results (process " in obedient.snakemake(UNIT, code=1)
 
     # The main process alone: what computes for it goes on.

@@ -8,7 +8,7 @@ not part of it: they are recorded beside each result instead.
 import ast
 import hashlib
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -112,7 +112,7 @@ def _tree(source: Path, modified: int) -> ast.Module:
 def _imports(name: str, source: Path, modified: int, root: Path) -> tuple[str, ...]:
     package = name.split(".")[0]
     found: list[str] = []
-    for node in ast.walk(_tree(source, modified)):
+    for node in _statements(_tree(source, modified)):
         if isinstance(node, ast.Import):
             targets = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -126,6 +126,15 @@ def _imports(name: str, source: Path, modified: int, root: Path) -> tuple[str, .
         # The root package only gathers public names; following it would couple all code to all.
         found.extend(t for t in targets if t.startswith(f"{package}.") and _exists(t, root))
     return tuple(found)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements below a node; there are far fewer of them than of expressions."""
+    for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+        inner = getattr(node, field, ())
+        for child in inner if isinstance(inner, list) else ():
+            yield child
+            yield from _statements(child)
 
 
 def _absolute(node: ast.ImportFrom, name: str, is_package: bool) -> str:
