@@ -15,6 +15,8 @@ from manyserver.start import limit_start
 if TYPE_CHECKING:
     import xarray as xr
 
+    from manyserver.simulation.replications import Cache
+
 __all__ = ["simulate"]
 
 
@@ -34,6 +36,7 @@ def simulate(
     control_variates: bool = True,
     moments: bool = False,
     progress: Callable[[str], None] | None = None,
+    cache: Cache | None = None,
 ) -> xr.Dataset:
     """Simulate a system, with exponential job sizes or any others.
 
@@ -61,14 +64,15 @@ def simulate(
         Integers >= 0; the same seed gives the same result, whatever the number of threads.
     precision : float, optional
         Wanted half-width of ``sojourn_mean``, relative to it, in (0, 1); 0.0005 if neither this
-        nor `horizon` is given, and 0.005 where jobs are followed. A pilot tells how long to
-        measure; what is measured after it decides. From 100 servers on, the shortest run that an
-        interval may rest on is about as precise as 0.0005 if jobs are not followed, so that asking
-        for less saves nothing.
+        nor `horizon` is given, and 0.005 where jobs are followed. A pilot tells how long a
+        replication is, whatever the precision, and there are as many as it takes. From 100
+        servers on, the fewest that an interval may rest on are about as precise as 0.0005 if jobs
+        are not followed, so that asking for less saves nothing.
     horizon : float, optional
         Measured time of each replication, instead of a precision.
     replications : int
-        Independent runs.
+        Independent runs; for a precision, as many more as it takes. Where jobs are followed, it is
+        their length that grows.
     threads : int, optional
         Replications simulated at a time; all cores by default.
     max_events : float
@@ -85,6 +89,11 @@ def simulate(
         Whether to give ``occupancy_covariance`` too, up to level 11.
     progress : callable, optional
         Called with one line of text when the length of the run is known.
+    cache : Cache, optional
+        Has ``load()``, which returns a dictionary of arrays, empty at first, and ``save(arrays)``.
+        The replications are kept there for later calls that differ in `precision`,
+        `replications`, `control_variates` or `threads` alone; others ignore them. The result is
+        the same without. Jobs that are followed are not kept.
 
     Returns
     -------
@@ -97,13 +106,13 @@ def simulate(
         level), ``jobs_per_server_variance`` and ``occupancy_covariance`` (pool, level, other_pool,
         other_level). Each with its ``_half_width`` (95 %, from batch means); levels go up to the
         highest that was reached, and what was never seen is NaN. Then ``n_events``,
-        ``simulated_time``, ``n_batches``, ``n_controls``, ``autocorrelation_time``,
-        ``interval_reliable`` (at least 32 batches, 48 with control variates, each at least 20
-        autocorrelation times and 20 relaxation times of the mean field), and ``precision_met``
-        if a precision was asked. Where pools could saturate below a load of one
-        (:mod:`manyserver.policies.saturation`), ``stability_margin`` is what they would have left
-        of their capacity; if it is not above zero by twice its half-width, whether the system is
-        stable at all remains open, and the interval is not reliable. For PULL,
+        ``simulated_time``, ``n_replications``, ``n_batches``, ``n_controls``,
+        ``autocorrelation_time``, ``interval_reliable`` (at least 32 batches, 48 with control
+        variates, each at least 20 autocorrelation times and 20 relaxation times of the mean
+        field), and ``precision_met`` if a precision was asked. Where pools could saturate below a
+        load of one (:mod:`manyserver.policies.saturation`), ``stability_margin`` is what they
+        would have left of their capacity; if it is not above zero by twice its half-width, whether
+        the system is stable at all remains open, and the interval is not reliable. For PULL,
         ``empty_router_probability`` and ``idle_concentration``, the mean of the squared numbers of
         idle servers that the routers know of over that of all.
 
@@ -160,7 +169,7 @@ def simulate(
     tails = tails if start is None else start
     run: Run | JobRun
     if service is None:
-        run = Run(system, policy, tails, settling, settings)
+        run = Run(system, policy, tails, settling, settings, cache)
     else:
         run = JobRun(system, policy, *service, tails, settling, settings)
     run.simulate(progress or (lambda _: None))

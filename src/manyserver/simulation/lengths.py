@@ -1,5 +1,8 @@
 """How long a simulation is, into which pieces it is cut, and how often it is sampled."""
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 
 from manyserver.model import System
@@ -10,15 +13,22 @@ __all__ = [
     "BATCH_SAMPLES",
     "FEWEST_BATCHES",
     "FEWEST_CONTROLLED",
+    "LEAST_WORK",
     "MOST_BATCHES",
-    "PIECES",
     "PILOT_BATCHES",
+    "PILOT_PIECES",
+    "PILOT_REPLICATIONS",
+    "PILOT_TIME",
     "ROUNDING",
     "SAFETY",
     "WARM_UP",
+    "WITH_SERIES",
     "WORTH",
-    "divisor",
-    "pieces_and_samples",
+    "Lengths",
+    "Plan",
+    "kept_pieces",
+    "make_plan",
+    "shortest_batch",
     "steps_between_samples",
 ]
 
@@ -34,22 +44,44 @@ FEWEST_CONTROLLED = 48
 MOST_BATCHES = 128
 """With more, the interval hardly shrinks; longer batches are safer."""
 PILOT_BATCHES = 24
-"""Length of the pilot, in shortest batches of all replications."""
+"""Length of a pilot that tells the variance, in shortest batches of all replications."""
+PILOT_REPLICATIONS = 8
+"""Replications of a pilot that tells the autocorrelation time alone; so many of the others have
+the fewest batches."""
+PILOT_TIME = 40
+"""Length of its replications, in relaxation times."""
+PILOT_PIECES = 120
+"""Their pieces."""
+LEAST_WORK = 200_000
+"""Fewest steps of a replication, unless its length is given: to begin one costs as much as some
+ten thousand."""
 ROUNDING = 0.01
 """Batches may be shorter by this fraction, as pieces are whole numbers of steps."""
 SAFETY = 1.3
-"""A run is longer than the pilot asks for by this factor, as its variance is estimated."""
+"""A run is longer than its variance so far asks for by this factor, as that is estimated."""
 WORTH = 0.75
 """A run that is shorter than the last one by more than this factor tells less than that."""
-PIECES = 120
-"""Pieces of a replication; a number with many divisors."""
+PIECES = 48
+"""Pieces of a replication."""
+SERIES = 240
+"""Fine pieces in which the autocorrelation is seen, of a replication, at least."""
+MOST_FINE = 256
+"""Fine pieces in a piece, about."""
+WITH_SERIES = 8
+"""Replications in which the autocorrelation is looked at."""
+ENOUGH_BATCHES = 2 * FEWEST_CONTROLLED
+"""Two runs that are compared share a regression, with the control variates of both."""
 SAMPLE_TIME = 0.25
-"""Time from one sample of the state to the next."""
-SAMPLE_STEPS = 128
-"""Fewest steps between samples, plus two for each level of a pool that has servers: then
-sampling takes less than 15 % of the time."""
-SAMPLE_STEPS_TIED = 512
+"""Shortest time from one sample of the state to the next; more of them hardly tell more."""
+LONGEST_SAMPLE_TIME = 1.0
+"""In a small system, rarer samples cost more variance than time."""
+SAMPLE_STEPS = 32
+"""Fewest steps between samples, plus two for each level of a pool that has servers, within these
+times."""
+SAMPLE_STEPS_TIED = 128
 """The same if servers of different draws are tied, which takes a quadrature."""
+FEWEST_SAMPLE_STEPS = 8
+"""In the smallest systems."""
 
 
 def steps_between_samples(system: System, tails: np.ndarray, rate: float, tied: bool) -> int:
@@ -66,41 +98,97 @@ def steps_between_samples(system: System, tails: np.ndarray, rate: float, tied: 
         Whether servers of different draws can be tied.
     """
     levels = int((tails * np.array(system.counts)[:, None] > 0.1).sum())
-    fewest = (SAMPLE_STEPS_TIED if tied else SAMPLE_STEPS) + 2 * levels
-    return max(fewest, round(SAMPLE_TIME * rate))
+    cheap = (SAMPLE_STEPS_TIED if tied else SAMPLE_STEPS) + 2 * levels
+    within = max(SAMPLE_TIME * rate, min(cheap, LONGEST_SAMPLE_TIME * rate))
+    return max(FEWEST_SAMPLE_STEPS, round(within))
 
 
-def pieces_and_samples(steps: float, sample_steps: int) -> tuple[int, int, int]:
+def shortest_batch(slowest: float, sample_steps: int) -> float:
+    """Return the fewest steps of a batch that the half-widths can rely on.
+
+    Parameters
+    ----------
+    slowest : float
+        Steps in which the system forgets.
+    sample_steps : int
+        Steps from one sample to the next.
+    """
+    return max(BATCH_LENGTH * slowest, BATCH_SAMPLES * sample_steps)
+
+
+class Lengths(NamedTuple):
+    """How long a replication should be, in steps."""
+
+    warm_up: float
+    measured: float
+    slowest: float
+    """In which the system forgets."""
+    sample_steps: int
+    """From one sample to the next, about."""
+
+
+class Plan(NamedTuple):
+    """How every replication is simulated."""
+
+    warm_up: int
+    """Steps before anything is measured."""
+    pieces: int
+    """Equal pieces that are measured."""
+    fine: int
+    """Fine pieces in one of them."""
+    head: int
+    """Pieces of which the fine ones are looked at, in the first replications."""
+    steps: int
+    """Steps of a fine piece."""
+    period: int
+    """Steps from one sample to the next, which divide a piece."""
+
+    @property
+    def measured(self) -> int:
+        """Steps that are measured."""
+        return self.pieces * self.fine * self.steps
+
+
+def make_plan(lengths: Lengths) -> Plan:
     """Cut a replication into equal pieces of equally many samples.
 
-    Returns
-    -------
-    pieces : int
-    steps : int
-        Steps of a piece.
-    period : int
-        Steps from one sample to the next, which divide a piece.
+    Examples
+    --------
+    >>> make_plan(Lengths(1000, 48_000, 400, 130))
+    Plan(warm_up=1000, pieces=48, fine=4, head=48, steps=250, period=125)
+    """
+    pieces = PIECES if lengths.measured >= PIECES else 1
+    piece = lengths.measured / pieces
+    period = min(lengths.sample_steps, max(1, round(piece)))
+    wanted = min(max(lengths.slowest, piece / MOST_FINE, 1.0), STEPS_PER_PIECE / 2)
+    # Fine pieces are a part of the period, or some periods; so many as fit best.
+    finer = max(1, round(period / wanted))
+    period = finer * math.ceil(period / finer)
+    fewest = math.ceil(piece / max(period, min(wanted, piece)))
+    groups = min(
+        range(fewest, 2 * fewest + 1),
+        key=lambda number: number * math.ceil(piece / (number * period)),
+    )
+    several = math.ceil(piece / (groups * period))
+    period = finer * math.ceil(piece / (groups * several * finer))
+    steps, fine = several * period // finer, groups * finer
+    head = min(pieces, math.ceil(SERIES / fine))
+    return Plan(round(lengths.warm_up), pieces, fine, head, steps, period)
+
+
+def kept_pieces(number: int, pieces: int) -> int:
+    """Return how many pieces of a replication are kept.
+
+    With more replications fewer of each make enough batches; the numbers divide each other.
 
     Examples
     --------
-    >>> pieces_and_samples(120_000, 128)
-    (120, 1000, 125)
+    >>> [kept_pieces(number, 48) for number in (0, 3, 7, 15, 31, 95, 1000)]
+    [48, 24, 12, 6, 3, 1, 1]
     """
-    pieces = PIECES if steps >= PIECES else 1
-    while steps > pieces * STEPS_PER_PIECE / 2:
-        pieces *= 2
-    length = max(1, round(steps / pieces))
-    samples = max(1, round(length / sample_steps))
-    period = round(length / samples)
-    return pieces, period * samples, period
-
-
-def divisor(number: int, smallest: int) -> int:
-    """Return the smallest divisor that is at least `smallest`, or the number itself.
-
-    Examples
-    --------
-    >>> divisor(120, 7), divisor(120, 500)
-    (8, 120)
-    """
-    return next((d for d in range(smallest, number) if number % d == 0), number)
+    while pieces > 1:
+        fewer = next(d for d in range(pieces - 1, 0, -1) if pieces % d == 0)
+        if fewer * (number + 1) < ENOUGH_BATCHES:
+            return pieces
+        pieces = fewer
+    return pieces

@@ -56,12 +56,17 @@ def merged(pieces: Measured, size: int) -> Measured:
     """Merge every `size` consecutive pieces into one."""
     return Measured(
         merge_batches(pieces.tails, size),
-        size * merge_batches(pieces.joins, size),
-        size * merge_batches(pieces.leaves, size),
-        size * merge_batches(pieces.blocked, size),
-        size * merge_batches(pieces.tallies, size),
-        Samples(*(size * merge_batches(sums, size) for sums in pieces.samples)),
+        _summed(pieces.joins, size),
+        _summed(pieces.leaves, size),
+        _summed(pieces.blocked, size),
+        _summed(pieces.tallies, size),
+        Samples(*(_summed(sums, size) for sums in pieces.samples)),
     )
+
+
+def _summed(values: np.ndarray, size: int) -> np.ndarray:
+    """Add up every `size` consecutive pieces."""
+    return np.asarray(values.reshape(len(values) // size, size, *values.shape[1:]).sum(axis=1))
 
 
 def sojourns(

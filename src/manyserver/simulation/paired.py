@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manyserver.simulation.controls import make_controls
+from manyserver.simulation.lengths import Lengths, make_plan
 from manyserver.simulation.outputs import queues, sojourns
 from manyserver.simulation.replica import Measured
 from manyserver.simulation.run import Run
@@ -45,22 +46,19 @@ def run_together(
     list of xarray.Dataset
         One for each run.
     """
+    lengths = []
     for number, run in enumerate(runs):
         run.runs_together = min(2, len(runs))
-        run.pilot()
+        lengths.append(run.lengths())
         progress(f"pilot {number + 1} of {len(runs)} done")
-    horizon = runs[0].settings.horizon
-    lengths = [min(run.needed, run.left) if horizon is None else horizon for run in runs]
-    sample_steps = max(run.sample_steps for run in runs)
-    plans = []
-    for run, length in zip(runs, lengths, strict=True):
-        run.sample_steps = sample_steps
-        plans.append(run.pieces_for(max(length, 1 / run.rate)))
-    longest = max(plans, key=lambda plan: plan[0] * plan[1])
-    steps = longest[0] * longest[1] * len(runs[0].replicas) * len(runs)
-    progress(f"{steps:.2g} steps to go")
+    plan = make_plan(Lengths(*map(max, zip(*lengths, strict=True))))
     for run in runs:
-        run.measure_again(*longest)
+        run.plan, run.sample_steps = plan, max(other.sample_steps for other in runs)
+    while (wanted := max(run.needed for run in runs)) > runs[0].count:
+        steps = (wanted - runs[0].count) * (plan.warm_up + plan.measured) * len(runs)
+        progress(f"{steps:.2g} steps to go")
+        for run in runs:
+            run.extend(wanted)
     fewest = min(run.batches_each for run in runs)
     for run in runs:
         run.most_batches_each = fewest

@@ -1,10 +1,10 @@
 """From a system and a policy to a labelled result with half-widths.
 
-Each replication warms up, and is then measured in pieces of equal length, which are merged into
-batches of at least `BATCH_LENGTH` autocorrelation times. For a precision, a pilot tells the
-autocorrelation time, the variance, and so how long to measure. The result comes from what follows
-with new random numbers: a run that ended when its own half-width happens to be small would claim
-too much.
+Replications of equal length are measured in pieces, which are merged into batches of at least
+`BATCH_LENGTH` autocorrelation times. For a precision, a pilot tells the autocorrelation time, and
+so how long a replication is: eight have the fewest batches that an interval may rest on. Then
+there are as many as the precision takes. Neither their length nor their random numbers depend on
+it, so those that a smaller request has measured are the first of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,25 +19,26 @@ import numpy as np
 from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.simulation.controls import make_controls
-from manyserver.simulation.kernels import make_replica
 from manyserver.simulation.lengths import (
-    BATCH_LENGTH,
-    BATCH_SAMPLES,
     FEWEST_BATCHES,
     FEWEST_CONTROLLED,
+    LEAST_WORK,
     MOST_BATCHES,
-    PIECES,
-    PILOT_BATCHES,
+    PILOT_REPLICATIONS,
     ROUNDING,
     SAFETY,
     WARM_UP,
-    WORTH,
-    divisor,
-    pieces_and_samples,
+    WITH_SERIES,
+    Lengths,
+    Plan,
+    kept_pieces,
+    make_plan,
+    shortest_batch,
     steps_between_samples,
 )
 from manyserver.simulation.outputs import estimates, joined, merged, sojourns
-from manyserver.simulation.replica import Measured, Replica
+from manyserver.simulation.replica import Measured
+from manyserver.simulation.replications import Cache, Replications
 from manyserver.simulation.saturation import certainly_stable, refuse_unstable
 from manyserver.simulation.settings import Settings, checked_start
 from manyserver.statistics.estimates import Controls, Estimate, autocorrelation_time, batch_mean
@@ -51,7 +51,7 @@ __all__ = ["Run"]
 
 
 class Run:
-    """The replications of a system, and how long they have been simulated.
+    """The replications of a system, and what they say.
 
     Parameters
     ----------
@@ -63,6 +63,8 @@ class Run:
     relaxation_time : float
         Time in which the system forgets its start; sets the lengths of warm-up and batches.
     settings : Settings
+    cache : Cache, optional
+        Where replications are kept for a later run.
     """
 
     def __init__(
@@ -72,142 +74,102 @@ class Run:
         start_tails: np.ndarray,
         relaxation_time: float,
         settings: Settings,
+        cache: Cache | None = None,
     ):
         policy.check(system)
         self.margin = refuse_unstable(system, policy)
         start = checked_start(system, start_tails)
-        self.replicas = [
-            make_replica(system, policy, start, (*settings.seed, number, 0))
-            for number in range(settings.replications)
-        ]
         self.system, self.settings = system, settings
-        self.rate, tied = self.replicas[0].rate, self.replicas[0].tied
-        self.sample_steps = steps_between_samples(system, start, self.rate, tied)
         self.relaxation_time = relaxation_time
+        self.replications = Replications(system, policy, start, relaxation_time, settings, cache)
+        self.kernel = self.replications.kernel
+        self.rate = self.kernel.rate
+        self.sample_steps = steps_between_samples(system, start, self.rate, self.kernel.tied)
+        self.plan = Plan(0, 1, 1, 1, 1, 1)
+        self.count = 0
         self.autocorrelation_time = math.inf
-        self.simulated_steps = 0
-        self.stage = 0
         self.runs_together = 1
-        self.most_batches_each = math.ceil(MOST_BATCHES / len(self.replicas))
-        self.pieces = self.steps = self.period = 1
-        self.measured: list[Measured] = []
+        self.most_batches_each = MOST_BATCHES
 
     # How long to simulate
 
     def simulate(self, progress: Callable[[str], None]) -> None:
-        """Warm up and measure, until the precision is met or the time is over."""
-        if self.settings.horizon is not None:
-            if self.replicas[0].limit_settles:
-                self._warm_up(WARM_UP * self.relaxation_time)
-            else:
-                self.pilot()
-            self._measure_horizon(self.settings.horizon)
-            return
+        """Measure replications, until the precision is met or the events are used up."""
         began = time.perf_counter()
-        self.pilot()
-        while not (self.stage and self.precise):
-            length = min(self.needed, self.left)
-            if length < WORTH * self.pieces * self.steps / self.rate:
-                return  # What has been measured says more than what may still be.
-            steps = length * self.rate * len(self.replicas)
-            seconds = (time.perf_counter() - began) / self.simulated_steps * steps
-            progress(f"{steps:.2g} steps to go, about {seconds:.2g} s")
-            self.measure_again(*self.pieces_for(length))
+        self.plan = make_plan(self.lengths())
+        while (wanted := self.needed) > self.count:
+            simulated = self.replications.simulated_steps
+            new = wanted - len(self.replications.done)
+            if simulated and new > 0:
+                steps = new * self._steps_each
+                seconds = (time.perf_counter() - began) / simulated * steps
+                progress(f"{steps:.2g} steps to go, about {seconds:.2g} s")
+            self.extend(wanted)
 
-    def pilot(self) -> None:
-        """Warm up, and measure until the autocorrelation time is known."""
-        warm_up = WARM_UP * self.relaxation_time
-        length = self._time_each(PILOT_BATCHES, self.relaxation_time)
-        shorter = min(1.0, self.left / (warm_up + length))
-        self._warm_up(warm_up * shorter)
-        self._measure(*self.pieces_for(length * shorter))
-        while self._too_short_for_pilot() and self.pieces * self.steps / self.rate <= self.left:
-            self._double()
-
-    def _too_short_for_pilot(self) -> bool:
-        long_enough = self._time_each(PILOT_BATCHES, self._slowest) / 2
-        return self.pieces * self.steps / self.rate < long_enough
-
-    def _time_each(self, batches: float, slowest: float) -> float:
-        """Time of each replication for so many batches of all."""
-        return batches / len(self.replicas) * self._batch(slowest)
-
-    def _batch(self, slowest: float) -> float:
-        """Shortest time of a batch that the half-widths can rely on."""
-        return max(BATCH_LENGTH * slowest, BATCH_SAMPLES * self.sample_steps / self.rate)
+    def lengths(self) -> Lengths:
+        """Choose how long a replication is; a pilot may be needed to tell."""
+        horizon = self.settings.horizon
+        if horizon is None or not self.kernel.limit_settles:
+            self.autocorrelation_time = self.replications.pilot.autocorrelation_time
+        slowest = self.relaxation_time
+        if math.isfinite(self.autocorrelation_time):
+            slowest = max(slowest, self.autocorrelation_time)
+        slowest *= self.rate
+        warm_up = WARM_UP * slowest
+        if horizon is not None:
+            return Lengths(warm_up, horizon * self.rate, slowest, self.sample_steps)
+        fewest = FEWEST_CONTROLLED * self.runs_together / PILOT_REPLICATIONS
+        length = max(fewest * shortest_batch(slowest, self.sample_steps), LEAST_WORK)
+        most = self._most_steps / self.settings.replications
+        shorter = min(1.0, most / (warm_up + length))
+        return Lengths(shorter * warm_up, shorter * length, slowest, self.sample_steps)
 
     @property
-    def left(self) -> float:
-        """Time that each replication may still be simulated."""
-        return (self.settings.max_events - self.simulated_steps) / len(self.replicas) / self.rate
+    def _most_steps(self) -> float:
+        """Steps that all replications may take."""
+        return self.settings.max_events - self.replications.pilot.steps
 
     @property
-    def needed(self) -> float:
-        """Time of each replication that gives the precision and enough batches."""
+    def _steps_each(self) -> int:
+        return self.plan.warm_up + self.plan.measured
+
+    @property
+    def needed(self) -> int:
+        """Replications that are needed, as far as that is known now."""
+        fewest = max(self.count, self.settings.replications)
+        if self.settings.horizon is not None:
+            return fewest
+        wanted = max(fewest, self._enough(fewest))
+        if wanted == self.count:
+            wanted = self._precise_enough()
+        return max(fewest, min(wanted, int(self._most_steps / self._steps_each)))
+
+    def _enough(self, count: int) -> int:
+        """Replications, at least `count`, that have the fewest batches, as far as can be told."""
+        if self._fitting < 1:
+            return max(count, WITH_SERIES)
+        while not self._rests_on_enough(count):
+            count += 1
+        return count
+
+    def _precise_enough(self) -> int:
+        """Replications for the precision, by the half-width of those that there are."""
         value, half_width = self.sojourn()
         ratio = float(half_width / value) / (self.settings.precision or math.inf)
-        length = self.pieces * self.steps / self.rate
-        precise = SAFETY * length * ratio**2
-        batches = divisor(self.pieces, self._fewest_each) * self._batch(self._slowest)
-        return max(batches, 0.0 if math.isnan(precise) else precise)
+        if not ratio > 1:
+            return self.count  # or nothing is known
+        return max(self.count + 1, math.ceil(SAFETY * self.count * ratio**2))
 
-    def pieces_for(self, length: float) -> tuple[int, int, int]:
-        """Return the number of pieces of a replication, their steps, and those of a sample."""
-        return pieces_and_samples(length * self.rate, self.sample_steps)
-
-    def _measure_horizon(self, horizon: float) -> None:
-        # Pieces of the first round are short enough to see the autocorrelation.
-        slowest = self._slowest if math.isfinite(self._slowest) else self.relaxation_time
-        ratio = horizon / (PIECES * slowest)
-        doublings = max(0, math.ceil(math.log2(ratio)))
-        self._measure(*self.pieces_for(horizon / 2**doublings))
-        for _ in range(doublings):
-            self._double()
-
-    # Simulating
-
-    def _advance(self, work: Callable[[Replica], Measured | None]) -> list[Measured | None]:
-        with ThreadPoolExecutor(self.settings.threads) as pool:
-            return list(pool.map(work, self.replicas))
-
-    def _warm_up(self, length: float) -> None:
-        steps = round(length * self.rate)
-        self.simulated_steps += steps * len(self.replicas)
-        self._advance(lambda replica: replica.warm_up(steps))
-
-    def _measure(self, pieces: int, steps: int, period: int) -> None:
-        self.pieces, self.steps, self.period = pieces, steps, period
-        self.measured = self._more()
-        self._time_correlations()
-
-    def measure_again(self, pieces: int, steps: int, period: int) -> None:
-        """Measure anew, with new random numbers, whatever was measured before."""
-        self.stage += 1
-        for number, replica in enumerate(self.replicas):
-            replica.reseed((*self.settings.seed, number, self.stage))
-        self._measure(pieces, steps, period)
-
-    def _double(self) -> None:
-        pairs = zip(self.measured, self._more(), strict=True)
-        self.measured = [merged(joined(pair), 2) for pair in pairs]
-        self.steps *= 2
-        self._time_correlations()
-
-    def _more(self) -> list[Measured]:
-        pieces, steps, period = self.pieces, self.steps, self.period
-        self.simulated_steps += pieces * steps * len(self.replicas)
-        moments = self.settings.moments
-        work = self._advance(lambda replica: replica.advance(pieces, steps, period, moments))
-        return [measured for measured in work if measured is not None]
-
-    def _time_correlations(self) -> None:
-        """Estimate the autocorrelation time, unless the pieces have become too long to see it."""
-        spacing = self.steps / self.rate
-        tails = [one.tails[:, :, 1:].sum(axis=2) for one in self.measured]
-        jobs = np.array([here @ self.system.fractions for here in tails])
-        estimate = autocorrelation_time(jobs, spacing)
-        if estimate > spacing or self.autocorrelation_time == math.inf:
-            self.autocorrelation_time = estimate
+    def extend(self, count: int) -> None:
+        """Have so many replications."""
+        self.replications.extend(count, self.plan)
+        self.count = count
+        series = np.array([one.series for one in self.replications.done[:count][:WITH_SERIES]])
+        spacing = self.plan.steps / self.rate
+        seen = autocorrelation_time(series, spacing)
+        # Pieces can be too long to see it.
+        if seen > spacing or self.autocorrelation_time == math.inf:
+            self.autocorrelation_time = seen
 
     # Estimating
 
@@ -221,17 +183,11 @@ class Run:
     @property
     def reliable(self) -> bool:
         """Whether there are enough batches, all are long enough, and the system is stable."""
-        batch = self.pieces * self.steps / self.rate / self.batches_each
-        enough = self.batches_each * len(self.replicas) >= self._fewest
-        return (
-            enough
-            and certainly_stable(self.margin)
-            and batch >= self._batch(self._slowest) * (1 - ROUNDING)
-        )
+        return self._rests_on_enough(self.count) and certainly_stable(self.margin)
 
-    @property
-    def _slowest(self) -> float:
-        return max(self.autocorrelation_time, self.relaxation_time)
+    def _rests_on_enough(self, count: int) -> bool:
+        each = self._batches_each(count)
+        return each <= self._fitting and each * count >= self._fewest
 
     @property
     def _fewest(self) -> int:
@@ -240,35 +196,44 @@ class Run:
         return controlled if self.settings.control_variates else FEWEST_BATCHES
 
     @property
-    def _fewest_each(self) -> int:
-        return math.ceil(self._fewest / len(self.replicas))
+    def _fitting(self) -> float:
+        """Batches of a replication that are long enough."""
+        slowest = max(self.autocorrelation_time, self.relaxation_time) * self.rate
+        shortest = shortest_batch(slowest, self.sample_steps)
+        return self.plan.measured / (shortest * (1 - ROUNDING))
+
+    def _batches_each(self, count: int) -> int:
+        """Batches of each of so many replications: long enough, within the bounds."""
+        pieces = kept_pieces(count - 1, self.plan.pieces)
+        divisors = [d for d in range(1, pieces + 1) if pieces % d == 0]
+        most = min(self._fitting, math.ceil(MOST_BATCHES / count), self.most_batches_each)
+        long_enough = max((d for d in divisors if d <= most), default=1)
+        fewest = math.ceil(self._fewest / count)
+        if long_enough >= fewest:
+            return long_enough
+        return next((d for d in divisors if d >= fewest), pieces)
 
     @property
     def batches_each(self) -> int:
-        """Batches of a replication: those that are long enough, within the bounds."""
-        fitting = self.pieces * self.steps / self.rate / self._batch(self._slowest)
-        long_enough = min(int(fitting / (1 - ROUNDING)), self.most_batches_each)
-        if long_enough >= self._fewest_each:
-            most = max(d for d in range(1, long_enough + 1) if self.pieces % d == 0)
-            if most >= self._fewest_each:
-                return most
-        return divisor(self.pieces, self._fewest_each)
+        """Batches of a replication."""
+        return self._batches_each(self.count)
+
+    @property
+    def batch_length(self) -> float:
+        """Time of a batch."""
+        return self.plan.measured / self.rate / self.batches_each
 
     def batches(self) -> Measured:
         """Merge the pieces into batches, those of all replications one after another."""
-        size = self.pieces // self.batches_each
-        return joined([merged(one, size) for one in self.measured])
+        each = self.batches_each
+        used = [one.measured for one in self.replications.done[: self.count]]
+        return joined([merged(one, len(one.tails) // each) for one in used])
 
     def controls(self, batches: Measured) -> Controls | None:
         """Choose the control variates, if there are to be any."""
         if not self.settings.control_variates:
             return None
-        return make_controls([self.system], [batches], [self.replicas[0].own_controls(batches)])
-
-    @property
-    def batch_length(self) -> float:
-        """Time of a batch."""
-        return self.pieces * self.steps / self.rate / self.batches_each
+        return make_controls([self.system], [batches], [self.kernel.own_controls(batches)])
 
     def sojourn(self) -> Estimate:
         """Estimate the mean sojourn time."""
@@ -280,16 +245,16 @@ class Run:
         """Estimate every output from the batches, and add `more` variables."""
         batches = self.batches()
         controls = self.controls(batches)
-        length = self.pieces * self.steps / self.rate
         outputs = estimates(self.system, batches, controls, self.batch_length)
-        outputs |= self.replicas[0].own_outputs(batches, controls)
+        outputs |= self.kernel.own_outputs(batches, controls)
         if self.margin is not None:
             outputs["stability_margin"] = self.margin
         values: dict[str, object] = {}
         for name, estimate in outputs.items():
             values[name], values[name + HALF_WIDTH] = estimate
-        values["simulated_time"] = len(self.replicas) * length
+        values["simulated_time"] = self.count * self.plan.measured / self.rate
         values["n_events"] = int(batches.events.sum())
+        values["n_replications"] = self.count
         values["n_batches"] = len(batches.tails)
         values["n_controls"] = controls.rank if controls else 0
         values["autocorrelation_time"] = self.autocorrelation_time

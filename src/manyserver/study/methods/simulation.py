@@ -1,11 +1,15 @@
 """Simulation of a finite system, with half-widths."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from manyserver.model import System
+from manyserver.model import System, UnstableSystem
 from manyserver.policies import Policy
+from manyserver.sizes import SizeLaw
+
+if TYPE_CHECKING:
+    from manyserver.simulation.replications import Cache
 
 TITLE = "Simulation, at finite n_servers."
 RANDOM = True
@@ -13,6 +17,8 @@ RANDOM = True
 # start is forgotten up to an error far below the half-width. So other code for the mean field
 # gives another draw from the same law: the stored points stay as good as new ones.
 STARTS_FROM = ("manyserver.mean_field",)
+FOLLOWS_JOBS = True
+UNSTABLE = "unstable"
 
 
 class Options(BaseModel):
@@ -20,12 +26,13 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    precision: float = Field(default=0.0005, gt=0, lt=1)
-    """Half-width of the 95 % interval of the mean sojourn time, relative to it."""
+    precision: float | None = Field(default=None, gt=0, lt=1)
+    """Half-width of the 95 % interval of the mean sojourn time, relative to it; by default 0.0005,
+    and 0.005 where jobs are followed."""
     horizon: float | None = Field(default=None, gt=0)
     """Measured time of each run, instead of a precision."""
     replications: int = Field(default=8, ge=2)
-    """Independent runs behind one point."""
+    """Independent runs behind one point; for a precision, as many more as it takes."""
     control_variates: bool = True
     """Whether to use what is known to be zero on average to shorten the intervals."""
     moments: bool = False
@@ -33,7 +40,7 @@ class Options(BaseModel):
 
     @model_validator(mode="after")
     def _one_length(self) -> "Options":
-        if self.horizon is not None and "precision" in self.model_fields_set:
+        if self.horizon is not None and self.precision is not None:
             raise ValueError("horizon: cannot be given together with precision")
         return self
 
@@ -48,18 +55,42 @@ def refusal(system: System, policy: Policy, options: Options) -> str:
     return ""
 
 
-def compute(system: System, policy: Policy, options: Options, seed: int) -> Any:
-    """Simulate until the precision is met, or the time is over."""
+def kept_options(options: Options) -> dict[str, Any]:
+    """Options on which the length of a replication and what it measures depend."""
+    return {"horizon": options.horizon, "moments": options.moments}
+
+
+def compute(
+    system: System,
+    policy: Policy,
+    options: Options,
+    seed: int,
+    sizes: SizeLaw | None = None,
+    discipline: str | None = None,
+    cache: "Cache | None" = None,
+) -> Any:
+    """Simulate until the precision is met, or the time is over.
+
+    A system that turns out to be unstable gives a result with this status alone.
+    """
+    import xarray as xr
+
     from manyserver.simulate import simulate
 
-    return simulate(
-        system,
-        policy,
-        seed=seed,
-        precision=options.precision if options.horizon is None else None,
-        horizon=options.horizon,
-        replications=options.replications,
-        control_variates=options.control_variates,
-        moments=options.moments,
-        threads=1,
-    )
+    try:
+        return simulate(
+            system,
+            policy,
+            sizes=sizes,
+            discipline=discipline,
+            seed=seed,
+            precision=options.precision,
+            horizon=options.horizon,
+            replications=options.replications,
+            control_variates=options.control_variates,
+            moments=options.moments,
+            threads=1,
+            cache=cache,
+        )
+    except UnstableSystem as error:
+        return xr.Dataset(attrs={"status": UNSTABLE, "reason": str(error)})
