@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CORRECTION",
+    "DECILES",
     "DIFFERENCE",
     "DIMENSIONS",
     "HALF_WIDTH",
@@ -176,6 +177,7 @@ VARIABLES: dict[str, Variable] = {
     ),
     "simulated_time": Variable((), "time", "T", "measured time, all replications"),
     "n_events": Variable((), "1", "n_e", "arrivals and departures while measuring"),
+    "n_replications": Variable((), "1", "R", "independent runs behind the half-widths"),
     "n_batches": Variable((), "1", "b", "batches behind the half-widths"),
     "n_controls": Variable((), "1", "p", "control variates behind the half-widths"),
     "autocorrelation_time": Variable(
@@ -219,6 +221,8 @@ VARIABLES: dict[str, Variable] = {
 
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 """Coordinates of ``quantile`` unless others are asked for."""
+DECILES = 10
+"""Length of ``size_decile``."""
 
 DIMENSIONS: dict[str, dict[str, str]] = {
     "quantile": {"units": "1", "symbol": "q", "long_name": "part of the jobs"},

@@ -100,7 +100,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unit axis": (
         {"unit": ["polcy"]},
-        "unit[0] = 'polcy': must be 'system', 'policy', 'n_servers', 'arrival_rate' or 'load'",
+        "unit[0] = 'polcy': must be 'system', 'policy', 'jobs', 'n_servers', 'arrival_rate' or "
+        "'load'",
     ),
     "unit axis of the other sweep": (
         {"unit": ["load"]},

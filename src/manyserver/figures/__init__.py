@@ -30,9 +30,9 @@ def kinds(model: str | None = None) -> tuple[str, ...]:
     Examples
     --------
     >>> kinds("dispatching")
-    ('convergence', 'decay', 'policy_map', 'propagation_of_chaos', 'queue_tails',
-     'sojourn_against_choices', 'sojourn_against_load', 'sojourn_against_messages',
-     'sojourn_against_servers')
+    ('convergence', 'decay', 'insensitivity', 'percentiles', 'policy_map', 'propagation_of_chaos',
+     'queue_tails', 'sojourn_against_choices', 'sojourn_against_load', 'sojourn_against_messages',
+     'sojourn_against_servers', 'targets')
     """
     return discovery.modules(__name__, SUPPORT, model=model)
 

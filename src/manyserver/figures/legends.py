@@ -70,8 +70,8 @@ def line_entry(label: str, line: Any = "-") -> Line2D:
 
 def hollow_entry(label: str) -> Line2D:
     """Return a legend entry that says what hollow markers are."""
-    colours = {"color": GREY, "markerfacecolor": "white", "markeredgewidth": 0.6}
-    return Line2D([], [], linestyle="none", marker="o", label=label, **colours)
+    face: dict[str, Any] = {"markerfacecolor": "white", "markeredgewidth": 0.6}
+    return Line2D([], [], color=GREY, linestyle="none", marker="o", label=label, **face)
 
 
 def patch_entry(label: str, colour: str) -> Line2D:

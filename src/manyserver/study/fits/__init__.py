@@ -29,7 +29,8 @@ def kinds(model: str | None = None) -> tuple[str, ...]:
     Examples
     --------
     >>> kinds("dispatching")
-    ('decay', 'distance', 'finite_size', 'fluctuation', 'propagation_of_chaos', 'tail_growth')
+    ('decay', 'distance', 'finite_size', 'fluctuation', 'insensitivity', 'propagation_of_chaos',
+     'tail_growth', 'targets')
     """
     return discovery.modules(__name__, model=model)
 

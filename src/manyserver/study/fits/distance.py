@@ -8,7 +8,6 @@ from pydantic import Field
 
 from manyserver.statistics.distances import Distance, kolmogorov, wasserstein
 from manyserver.statistics.rates import coefficient, power_law
-from manyserver.study.config import Strict
 from manyserver.study.curves import (
     at_limit,
     finite,
@@ -18,7 +17,7 @@ from manyserver.study.curves import (
     select,
     standard_errors,
 )
-from manyserver.study.fit_row import fit_row
+from manyserver.study.fit_row import FitOptions, fit_row
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,13 +32,9 @@ DISTANCES: dict[str, Callable[..., Distance]] = {
 }
 
 
-class Options(Strict):
+class Options(FitOptions):
     """What to fit."""
 
-    systems: list[str] | None = None
-    """Labels of systems; all if left out."""
-    policies: list[str] | None = None
-    """Labels of policies; all if left out."""
     distances: tuple[Literal["wasserstein", "kolmogorov"], ...] = Field(
         default=("wasserstein", "kolmogorov"), min_length=1
     )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from manyserver.statistics.rates import Rate, coefficient, power_law
-from manyserver.study.config import Strict
 from manyserver.study.curves import (
     at_limit,
     finite,
@@ -15,7 +14,7 @@ from manyserver.study.curves import (
     select,
     standard_errors,
 )
-from manyserver.study.fit_row import fit_row
+from manyserver.study.fit_row import FitOptions, fit_row
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,13 +25,9 @@ EXPONENT = -1.0
 """Bias ~ 1/N, where the joining law is smooth in the tails: all policies that sample."""
 
 
-class Options(Strict):
+class Options(FitOptions):
     """What to fit."""
 
-    systems: list[str] | None = None
-    """Labels of systems; all if left out."""
-    policies: list[str] | None = None
-    """Labels of policies; all if left out."""
     quantity: Literal["sojourn_mean", "jobs_per_server", "waiting_probability"] = "sojourn_mean"
     """The variable whose bias is fitted."""
     method: str = "simulation"

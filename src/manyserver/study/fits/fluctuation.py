@@ -7,9 +7,8 @@ import numpy as np
 from pydantic import Field
 
 from manyserver.statistics.rates import coefficient, power_law
-from manyserver.study.config import Strict
 from manyserver.study.curves import finite, points, rate_dimension, select, standard_errors
-from manyserver.study.fit_row import fit_row
+from manyserver.study.fit_row import FitOptions, fit_row
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,13 +22,9 @@ TAILS, JOBS = "queue_tail_variance", "jobs_per_server_variance"
 Series = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
-class Options(Strict):
+class Options(FitOptions):
     """What to fit."""
 
-    systems: list[str] | None = None
-    """Labels of systems; all if left out."""
-    policies: list[str] | None = None
-    """Labels of policies; all if left out."""
     levels: tuple[int, ...] = Field(default=(1, 2), min_length=1)
     """Levels k of the queue tails, the fractions of servers with at least k jobs."""
     method: str = "simulation"

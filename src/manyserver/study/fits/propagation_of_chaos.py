@@ -17,7 +17,6 @@ import numpy as np
 
 from manyserver.statistics.distances import Distance, total_variation
 from manyserver.statistics.rates import coefficient, power_law
-from manyserver.study.config import Strict
 from manyserver.study.curves import (
     NORMAL_QUANTILE,
     finite,
@@ -25,7 +24,7 @@ from manyserver.study.curves import (
     rate_dimension,
     select,
 )
-from manyserver.study.fit_row import fit_row
+from manyserver.study.fit_row import FitOptions, fit_row
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -38,13 +37,9 @@ COVARIANCE = "occupancy_covariance"
 Series = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
-class Options(Strict):
+class Options(FitOptions):
     """What to fit."""
 
-    systems: list[str] | None = None
-    """Labels of systems; all if left out."""
-    policies: list[str] | None = None
-    """Labels of policies; all if left out."""
     method: str = "simulation"
     """Method of the finite systems, with ``moments: true``."""
     refined: str = "refined_mean_field"

@@ -10,7 +10,6 @@ from manyserver.policies import policy
 from manyserver.statistics.growth import growth_per_level
 from manyserver.statistics.rates import Rate
 from manyserver.statistics.tail_growth import TailGrowth, tail_growth
-from manyserver.study.config import Strict
 from manyserver.study.curves import (
     NORMAL_QUANTILE,
     known_levels,
@@ -19,7 +18,7 @@ from manyserver.study.curves import (
     select,
     system_of,
 )
-from manyserver.study.fit_row import fit_row
+from manyserver.study.fit_row import FitOptions, fit_row
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,13 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["Options", "expected_growth", "growth", "rows"]
 
 
-class Options(Strict):
+class Options(FitOptions):
     """What to fit."""
 
-    systems: list[str] | None = None
-    """Labels of systems; all if left out."""
-    policies: list[str] | None = None
-    """Labels of policies; all if left out."""
     methods: tuple[str, ...] = ("mean_field",)
     """Methods whose tails are fitted."""
 

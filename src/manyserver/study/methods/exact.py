@@ -5,13 +5,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from manyserver.model import System
+from manyserver.model import System, UnstableSystem
 from manyserver.policies import Policy
 
 TITLE = "Exact Markov chain, at small finite n_servers."
 RANDOM = False
 STARTS_FROM = ()
 TOO_LARGE = "too large"
+UNSTABLE = "unstable"
 FIRST_CAP = 4
 """The chain is first tried with at most this many jobs at a server."""
 
@@ -43,9 +44,11 @@ def fewest_states(system: System, tolerance: float) -> int:
     """Estimate how many states are needed at least, without looking at the policy.
 
     All servers together hold as many jobs as one server of their capacity, or more: n or more
-    with probability load**n. If all queues grow alike, that takes n / N jobs at each.
+    with probability load**n. If all queues grow alike, that takes n / N jobs at each. Where jobs
+    can be blocked that does not hold.
     """
-    jobs = math.log(tolerance) / math.log(system.load)
+    bounded = any(pool.buffer is not None for pool in system.pools)
+    jobs = 0.0 if bounded else math.log(tolerance) / math.log(system.load)
     cap = max(FIRST_CAP, math.floor(jobs / sum(system.counts)))
     buffers = [cap if pool.buffer is None else min(cap, pool.buffer) for pool in system.pools]
     return math.prod(
@@ -54,7 +57,7 @@ def fewest_states(system: System, tolerance: float) -> int:
 
 
 def compute(system: System, policy: Policy, options: Options, seed: int) -> Any:
-    """Solve the balance equations; too many states give a result with this status alone."""
+    """Solve the balance equations; if that is impossible, the result has a status alone."""
     import xarray as xr
 
     from manyserver.exact import TooManyStates, exact
@@ -69,3 +72,5 @@ def compute(system: System, policy: Policy, options: Options, seed: int) -> Any:
         )
     except TooManyStates as error:
         return xr.Dataset(attrs={"status": TOO_LARGE, "reason": str(error)})
+    except UnstableSystem as error:
+        return xr.Dataset(attrs={"status": UNSTABLE, "reason": str(error)})

@@ -10,7 +10,14 @@ from manyserver.policies import Policy
 TITLE = "Mean field to order 1/N, at finite n_servers."
 RANDOM = False
 STARTS_FROM = ()
-REFINED = ("queue_tail", "queue_mean", "jobs_per_server", "sojourn_mean", "waiting_probability")
+REFINED = (
+    "queue_tail",
+    "queue_mean",
+    "jobs_per_server",
+    "sojourn_mean",
+    "waiting_probability",
+    "blocking_probability",
+)
 COVARIANCE_LEVELS = 12
 """Levels between which covariances are kept, as many as a simulation measures."""
 

@@ -4,9 +4,10 @@ from manyserver.model import System
 from manyserver.study.layout import Layout
 from manyserver.study.models.dispatching.config import Config
 from manyserver.study.models.dispatching.coordinates import coordinates
+from manyserver.study.models.dispatching.jobs import Jobs
 from manyserver.study.models.dispatching.sweep import Sweep
 from manyserver.study.validation import Mistakes
-from manyserver.variables import lookup
+from manyserver.variables import QUANTILES, lookup
 
 __all__ = ["TITLE", "Config", "lay_out", "lookup"]
 
@@ -46,8 +47,20 @@ def lay_out(config: Config, mistakes: Mistakes) -> Layout:
             "systems": tuple(pools),
             "policies": labels,
             "baseline": labels,
-            "jobs": tuple(jobs),
+            **_choices_of_jobs(jobs),
             "rates": rates,
             "n_servers": tuple(n for n in config.sweep.n_servers if n is not None),
         },
     )
+
+
+def _choices_of_jobs(jobs: dict[str, Jobs]) -> dict[str, tuple]:
+    quantiles = QUANTILES if jobs else ()
+    measured = any(hasattr(one.sizes, "measured_mean") for one in jobs.values())
+    return {
+        "jobs": tuple(jobs),
+        "reference": tuple(jobs),
+        "quantile": quantiles,
+        "quantiles": quantiles,
+        "unit": ("mean", "measured") if measured else ("mean",),
+    }

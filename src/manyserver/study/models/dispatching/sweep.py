@@ -51,9 +51,7 @@ class Sweep:
 
     def _check_methods(self) -> None:
         """Tell which methods cannot follow jobs."""
-        follow = [
-            name for name in methods.names("dispatching") if methods.follows_jobs(name)
-        ]
+        follow = [name for name in methods.names("dispatching") if methods.follows_jobs(name)]
         for name, options in self.config.methods_used.items():
             if name not in follow:
                 told = f"does not follow jobs; with the key jobs, must be {' or '.join(follow)}"
@@ -152,7 +150,9 @@ class Sweep:
         for method, options in self.config.methods_used.items():
             module = methods.load(method)
             told = told_options(options)
-            places = product(pools, enumerate(chosen.items()), followed, sweep.n_servers, sweep.rates)
+            places = product(
+                pools, enumerate(chosen.items()), followed, sweep.n_servers, sweep.rates
+            )
             for system_label, (i, (policy_label, policy)), (of_jobs, these), n, rate in places:
                 system = systems[system_label, n, rate]
                 if not (self.served(i, system_label) and module.applies(system)):
