@@ -29,7 +29,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "typo in a method's option": (
         {"methods": {"simulation": {"precison": 0.1}}},
         "methods.simulation.precison = 0.1: unknown key; did you mean 'precision'? "
-        "Allowed: control_variates, horizon, moments, precision, replications",
+        "Allowed: control_variates, horizon, max_events, moments, precision, replications",
     ),
     "two lengths of a simulation": (
         {"methods": {"simulation": {"precision": 0.1, "horizon": 100}}},
@@ -215,7 +215,7 @@ def test_unknown_key_of_the_workflow(write_study: Any) -> None:
         Plan(folder, {"study": "small"})
     assert caught.value.lines == (
         f"{folder / 'config.yaml'}: study = 'small': unknown key; did you mean 'studies'? "
-        "Allowed: studies",
+        "Allowed: allow_failures, studies",
     )
 
 

@@ -106,8 +106,8 @@ def test_what_is_too_large_is_a_status_in_the_cube(write_study: Any, tmp_path: P
     said: list[str] = []
     file = tmp_path / "unit.jsonl"
     for expected in (
-        "points: 2 computed, 0 reused, 2 left out",
-        "points: 0 computed, 2 reused, 2 left out",
+        "points: 2 computed, 0 reused, 0 failed, 2 left out",
+        "points: 0 computed, 2 reused, 0 failed, 2 left out",
     ):
         compute_unit(unit, Store(tmp_path / "points"), file, say=said.append)
         assert said[-1] == expected

@@ -13,10 +13,10 @@ from numba import types
 from numba.extending import intrinsic
 
 from manyserver.simulation.random import kernel
+from manyserver.variables import DECILES
 
 __all__ = [
     "BINS",
-    "DECILES",
     "Records",
     "edges",
     "make_records",
@@ -28,7 +28,6 @@ MANTISSA_BITS = 7
 FIRST_POWER, LAST_POWER = -20, 30
 """Shorter times than 2**-20 are in the first bin, longer ones than 2**30 in the last."""
 BINS = ((LAST_POWER - FIRST_POWER) << MANTISSA_BITS) + 2
-DECILES = 10
 
 _SHIFT = np.int64(52 - MANTISSA_BITS)
 _FIRST = np.int64(((1023 + FIRST_POWER) << MANTISSA_BITS) - 1)

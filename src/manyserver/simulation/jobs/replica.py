@@ -25,13 +25,14 @@ from manyserver.simulation.jobs.layout import (
     shifted,
     widened,
 )
-from manyserver.simulation.jobs.records import DECILES, Records, make_records
+from manyserver.simulation.jobs.records import Records, make_records
 from manyserver.simulation.jobs.routers import make_routers
 from manyserver.simulation.jobs.tables import arrival_looks, make_rules
 from manyserver.simulation.random import seeded_words
 from manyserver.simulation.replica import spread
 from manyserver.simulation.tables import make_block
 from manyserver.sizes import SizeLaw
+from manyserver.variables import DECILES
 
 __all__ = ["JobReplica", "Measured"]
 

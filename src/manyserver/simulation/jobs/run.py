@@ -26,7 +26,6 @@ from manyserver.simulation.jobs.outputs import (
     make_controls,
     sojourn_mean,
 )
-from manyserver.simulation.jobs.records import DECILES
 from manyserver.simulation.jobs.replica import JobReplica, Measured
 from manyserver.simulation.lengths import (
     BATCH_LENGTH,
@@ -42,7 +41,7 @@ from manyserver.simulation.saturation import certainly_stable, refuse_unstable
 from manyserver.simulation.settings import Settings, checked_start
 from manyserver.sizes import SizeLaw
 from manyserver.statistics.estimates import Controls, autocorrelation_time
-from manyserver.variables import HALF_WIDTH, QUANTILES, labelled
+from manyserver.variables import DECILES, HALF_WIDTH, QUANTILES, labelled
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -37,6 +37,8 @@ class Options(BaseModel):
     """Whether to use what is known to be zero on average to shorten the intervals."""
     moments: bool = False
     """Whether to add covariances of the numbers of servers with k jobs."""
+    max_events: float = Field(default=1e10, gt=0)
+    """Most arrivals and tries to depart; a point that would need more ends with what it has."""
 
     @model_validator(mode="after")
     def _one_length(self) -> "Options":
@@ -57,7 +59,7 @@ def refusal(system: System, policy: Policy, options: Options) -> str:
 
 def kept_options(options: Options) -> dict[str, Any]:
     """Options on which the length of a replication and what it measures depend."""
-    return {"horizon": options.horizon, "moments": options.moments}
+    return options.model_dump(include={"horizon", "moments", "max_events"})
 
 
 def compute(
@@ -89,6 +91,7 @@ def compute(
             replications=options.replications,
             control_variates=options.control_variates,
             moments=options.moments,
+            max_events=options.max_events,
             threads=1,
             cache=cache,
         )
