@@ -30,8 +30,10 @@ __all__ = ["Plan", "WorkflowConfig", "read_workflow_config", "schemas"]
 class WorkflowConfig(Strict):
     """The file ``config/config.yaml``."""
 
-    studies: Literal["all"] | tuple[str, ...] = "all"
-    """Names of the studies that are built, or the word all."""
+    studies: Literal["default", "all"] | tuple[str, ...] = "default"
+    """Names of the studies that are built, or the word all, or default for all but some."""
+    on_request: tuple[str, ...] = ()
+    """Names of studies that are not among the default ones."""
     allow_failures: bool = False
     """Whether a run is a success even if points of a study could not be computed."""
 
@@ -84,12 +86,11 @@ class Plan:
         self.folder = folder
         self._studies: dict[str, Study] = {}
         content = dict(config)
-        if isinstance(content.get("studies"), str) and content["studies"] != "all":
+        if isinstance(content.get("studies"), str) and content["studies"] not in ("all", "default"):
             # snakemake --config studies=a,b hands over a string.
             content["studies"] = str(content["studies"]).split(",")
         self.config = validated(WorkflowConfig, content, str(folder / "config.yaml"))
-        chosen = self.config.studies
-        self.names = self.available if chosen == "all" else tuple(chosen)
+        self.names = self._chosen(self.config)
         errors: list[str] = []
         if not self.names:
             errors.append(f"{folder / 'studies'}: must hold at least one study, a file NAME.yaml")
@@ -100,6 +101,13 @@ class Plan:
                 errors.extend(error.lines)
         if errors:
             raise ConfigError(errors)
+
+    def _chosen(self, config: WorkflowConfig) -> tuple[str, ...]:
+        if config.studies == "all":
+            return self.available
+        if config.studies == "default":
+            return tuple(name for name in self.available if name not in config.on_request)
+        return tuple(config.studies)
 
     @cached_property
     def available(self) -> tuple[str, ...]:
@@ -128,7 +136,12 @@ class Plan:
     @property
     def notes(self) -> list[str]:
         """What a reader should be told of all studies, such as a float read as a ratio."""
-        return [note for name in self.names for note in self.study(name).notes]
+        where = self.folder / "config.yaml"
+        unknown = [name for name in self.config.on_request if name not in self.available]
+        return [
+            *(f"{where}: on_request: there is no study {name!r}" for name in unknown),
+            *(note for name in self.names for note in self.study(name).notes),
+        ]
 
     @property
     def largest_study(self) -> int:

@@ -215,8 +215,19 @@ def test_unknown_key_of_the_workflow(write_study: Any) -> None:
         Plan(folder, {"study": "small"})
     assert caught.value.lines == (
         f"{folder / 'config.yaml'}: study = 'small': unknown key; did you mean 'studies'? "
-        "Allowed: allow_failures, studies",
+        "Allowed: allow_failures, on_request, studies",
     )
+
+
+def test_studies_on_request_are_built_when_named(write_study: Any) -> None:
+    folder = write_study().parents[1]
+    write_study(name="large")
+    on_request = ["large", "lost"]
+    plan = Plan(folder, {"on_request": on_request})
+    assert plan.names == ("small",)
+    assert plan.notes == [f"{folder / 'config.yaml'}: on_request: there is no study 'lost'"]
+    for studies, names in {"all": ("large", "small"), "large": ("large",)}.items():
+        assert Plan(folder, {"on_request": on_request, "studies": studies}).names == names
 
 
 def test_broken_yaml(write_study: Any) -> None:
