@@ -24,10 +24,13 @@ def test_times_come_from_the_nearest_points(project: "Project") -> None:
     project.write("other", sweep=sweep, methods=methods, fits=[])
     points = project.plan.study("other").points
     assert Timings(project.store).cost(points[0]).typical == 10.0
-    project.store.append(points[0], Record(points[0].parameters, points[0].code, {}), seconds=3.0)
+    values = {"sojourn_mean": 2.0, "sojourn_mean_half_width": 0.2}
+    record = Record(points[0].parameters, points[0].code, values)
+    project.store.append(points[0], record, seconds=3.0)
     timings = Timings(project.store)
     assert [timings.cost(point).typical for point in points] == [3.0, 3.0, 3.0, 3.0]
     project.write("other", sweep=sweep, methods={"simulation": {"precision": 0.05}}, fits=[])
     points = project.plan.study("other").points
-    # The same cell needs (0.1 / 0.05)^2 the time; another cell is only guessed from all of them.
+    # The same cell needs (0.1 / 0.05)^2 the time, from the precision it has; another cell is only
+    # guessed from all of them.
     assert [timings.cost(point).worst for point in points] == [12.0, 12.0, 3.0, 3.0]

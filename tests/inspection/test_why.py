@@ -34,6 +34,22 @@ def test_new_values_of_an_axis_are_named(project: "Project") -> None:
     ]
 
 
+def test_only_new_values_are_named_beside_changed_options(project: "Project") -> None:
+    sweep = {"arrival_rate": [0.5, 0.7], "n_servers": [10]}
+    methods = {"simulation": {"precision": 0.1}}
+    project.write("other", sweep=sweep, methods=methods, fits=[])
+    for point in project.plan.study("other").points:
+        project.store.append(point, Record(point.parameters, point.code, {}), seconds=1.0)
+    sweep["arrival_rate"] = [0.5, 0.6, 0.7]
+    methods["simulation"]["precision"] = 0.05
+    project.write("other", sweep=sweep, methods=methods, fits=[])
+    said = project.ask("why", "other")
+    assert set(said[1:3]) == {
+        "  1 new (arrival_rate 0.6)",
+        "  2 options changed: precision 0.1 -> 0.05",
+    }
+
+
 def test_points_that_are_dropped_cost_nothing(project: "Project") -> None:
     project.write(sweep={"arrival_rate": [0.5], "n_servers": ["limit"]})
     said = project.ask("why", "small")

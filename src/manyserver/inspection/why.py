@@ -82,9 +82,11 @@ def why(plan: Plan, name: str, results: Path) -> Answer:
     missing = [point for point in stale if point.id not in found]
     answer.reused = len(study.points) - answer.left_out - len(missing)
     past = Past(store, results / name / "cube.nc")
-    told = _values_that_are_new(study, missing)
-    for point in missing:
-        answer.reasons[past.reason(point) or told] += 1
+    reasons = [past.reason(point) for point in missing]
+    new = [point for point, reason in zip(missing, reasons, strict=True) if not reason]
+    told = _values_that_are_new(study, new)
+    for reason in reasons:
+        answer.reasons[reason or told] += 1
     for reason, changes in past.fingerprints.items():
         count = answer.reasons.pop(reason)
         shown = ", ".join(sorted(changes)[:MOST_CHANGES])

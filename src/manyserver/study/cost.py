@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from manyserver.study.points import Point, Unit
 from manyserver.study.records import unseal
@@ -45,47 +45,65 @@ class Timings:
 
     def __init__(self, store: Store):
         self.store = store
-        self._cells: dict[tuple[str, str], list[tuple[dict[str, Any], float]]] = {}
+        self._cells: dict[tuple[str, str], list[_Timing]] = {}
         self._methods: dict[str, Cost] = {}
 
     def cost(self, point: Point) -> Cost:
         """Estimate one point: from itself under other code, its cell, its method, or a guess."""
         alike = self._cell(point)
-        for told, seconds in alike:
-            if told == point.parameters:
-                return Cost(seconds, seconds)
+        for stored in alike:
+            if stored.parameters == point.parameters:
+                return Cost(stored.seconds, stored.seconds)
         if alike:
-            scaled = [s * _scale(told["options"], point.options) for told, s in alike]
+            scaled = [stored.seconds * _scale(stored, point.options) for stored in alike]
             return Cost(sum(scaled) / len(scaled), max(scaled))
         if point.method not in self._methods:
             self._methods[point.method] = self._method(point.method)
         return self._methods[point.method]
 
-    def _cell(self, point: Point) -> list[tuple[dict[str, Any], float]]:
+    def _cell(self, point: Point) -> list["_Timing"]:
         cell = (point.method, point.cell)
         if cell not in self._cells:
             self._cells[cell] = list(self._read(f"{point.method}-*/{point.cell}.jsonl"))
         return self._cells[cell]
 
     def _method(self, method: str) -> Cost:
-        seconds = [s for _, s in islice(self._read(f"{method}-*/*.jsonl"), MOST_READ)]
+        found = islice(self._read(f"{method}-*/*.jsonl"), MOST_READ)
+        seconds = [stored.seconds for stored in found]
         if not seconds:
             guess = GUESSED_SECONDS.get(method, GUESS)
             return Cost(guess, guess)
         return Cost(sum(seconds) / len(seconds), max(seconds))
 
-    def _read(self, pattern: str) -> Iterable[tuple[dict[str, Any], float]]:
+    def _read(self, pattern: str) -> Iterable["_Timing"]:
         for file in sorted(self.store.folder.glob(pattern)):
             for line in file.read_text(errors="surrogateescape").splitlines():
                 content = unseal(line)
                 if content is not None and "seconds" in content:
-                    yield content["parameters"], content["seconds"]
+                    yield _Timing(
+                        content["parameters"], content["seconds"], _precision(content["values"])
+                    )
 
 
-def _scale(old: dict[str, Any], new: dict[str, Any]) -> float:
+class _Timing(NamedTuple):
+    """What a stored point took, and the precision that it has."""
+
+    parameters: dict[str, Any]
+    seconds: float
+    precision: float | None
+
+
+def _precision(values: dict[str, Any]) -> float | None:
+    value, half_width = values.get("sojourn_mean"), values.get("sojourn_mean_half_width")
+    return half_width / value if value and half_width else None
+
+
+def _scale(stored: _Timing, new: dict[str, Any]) -> float:
     """Ratio of the lengths of two simulations; 1 where the options do not tell."""
-    if "precision" in old and "precision" in new:
-        return float((old["precision"] / new["precision"]) ** 2)
+    old = stored.parameters["options"]
+    if stored.precision and "precision" in new:
+        # The shortest run is often better than what was asked for.
+        return max(1.0, float((stored.precision / new["precision"]) ** 2))
     if "horizon" in old and "horizon" in new:
         return float(new["horizon"] / old["horizon"])
     return 1.0
