@@ -1,5 +1,6 @@
 """The exponential rates at which the diffusion and the queues forget their start."""
 
+import math
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,7 +11,10 @@ RANDOM = False
 STARTS_FROM = ()
 ANSWER = "spectral_gap"
 BETAS = (0.1, 5.0)
-TOO_LARGE = "too large"
+TOO_LARGE, TOO_SMALL = "too large", "too small"
+SHORTEST_QUEUES = 15.0
+"""Least spare capacity in standard deviations, beta sqrt(n). Queues of three are left out of the
+chain; below this the slowest mode is that of the longest queues it has, not that of the system."""
 
 
 class Options(BaseModel):
@@ -28,8 +32,12 @@ def applies(beta: float, n_servers: int | None) -> bool:
 
 
 def refusal(beta: float, n_servers: int | None, options: Options) -> str:
-    """Say if there are too many servers."""
-    return TOO_LARGE if n_servers is not None and n_servers > options.largest else ""
+    """Say if there are too many servers, or too few for a chain without queues of three."""
+    if n_servers is None:
+        return ""
+    if n_servers > options.largest:
+        return TOO_LARGE
+    return TOO_SMALL if beta * math.sqrt(n_servers) < SHORTEST_QUEUES else ""
 
 
 def compute(beta: float, n_servers: int | None, options: Options, seed: int) -> Any:
