@@ -113,7 +113,7 @@ def kept_options(name: str, options: Mapping[str, Any]) -> dict[str, Any] | None
     Examples
     --------
     >>> kept_options("simulation", {"precision": 0.01})
-    {'horizon': None, 'moments': False}
+    {'horizon': None, 'moments': False, 'max_events': 10000000000.0}
     >>> kept_options("mean_field", {})
     """
     method = load(name)
