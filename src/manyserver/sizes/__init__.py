@@ -4,13 +4,9 @@ Every module in this package that defines a :class:`~manyserver.sizes.base.SizeL
 adds it to the registry; nothing else has to change for a new law.
 """
 
-import difflib
-import importlib
-import inspect
-import pkgutil
-from dataclasses import MISSING, fields
 from functools import cache
 
+from manyserver.registry import discovered, found, made
 from manyserver.sizes.base import SizeLaw
 
 __all__ = ["SizeLaw", "names", "size_class", "sizes"]
@@ -18,13 +14,7 @@ __all__ = ["SizeLaw", "names", "size_class", "sizes"]
 
 @cache
 def _registry() -> dict[str, type[SizeLaw]]:
-    found: dict[str, type[SizeLaw]] = {}
-    for module in pkgutil.iter_modules(__path__):
-        members = inspect.getmembers(importlib.import_module(f"{__name__}.{module.name}"))
-        for _, member in members:
-            if inspect.isclass(member) and issubclass(member, SizeLaw) and "name" in vars(member):
-                found[member.name] = member
-    return dict(sorted(found.items()))
+    return discovered(SizeLaw, __name__, __path__)
 
 
 def names() -> tuple[str, ...]:
@@ -40,10 +30,7 @@ def size_class(name: str) -> type[SizeLaw]:
     ValueError
         If there is no law of this name.
     """
-    try:
-        return _registry()[name]
-    except (KeyError, TypeError):
-        raise ValueError(f"name = {name!r}: {_allowed('law', name, names())}") from None
+    return found(_registry(), name, "law")
 
 
 def sizes(name: str, **parameters: object) -> SizeLaw:
@@ -75,21 +62,4 @@ def sizes(name: str, **parameters: object) -> SizeLaw:
     >>> float(ms.sizes("hyperexponential", scv=4).quantile(0.99).round(3))
     10.746
     """
-    chosen = size_class(name)
-    known = {field.name: field for field in fields(chosen) if field.init}  # type: ignore[arg-type]
-    for key in parameters:
-        if key not in known:
-            raise ValueError(
-                f"{key} = {parameters[key]!r}: law {name!r}: "
-                f"{_allowed('parameter', key, tuple(known))}"
-            )
-    for key, field in known.items():
-        if field.default is MISSING and key not in parameters:
-            raise ValueError(f"{key}: is missing; law {name!r} needs it")
-    return chosen(**parameters)
-
-
-def _allowed(kind: str, given: object, known: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(str(given), known, n=1)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"is not a {kind}; {hint}must be one of {', '.join(known)}"
+    return made(size_class(name), name, "law", parameters)
