@@ -1,6 +1,7 @@
 """A system that is simulated by its occupancy counts, with the tables for its kernel."""
 
 import itertools
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from manyserver.simulation.samples import Samples, make_scratch
 from manyserver.simulation.tables import alias_method
 from manyserver.statistics.estimates import Controls, Estimate
 
-__all__ = ["CountsReplica", "CountsTables", "make_counts_tables"]
+__all__ = ["CountsReplica", "CountsTables", "OnCounts", "make_counts_tables"]
 
 
 class CountsTables(NamedTuple):
@@ -90,7 +91,26 @@ def make_counts_tables(system: System, policy: Policy, levels: int) -> CountsTab
     )
 
 
-class CountsReplica(Replica):
+class OnCounts(Replica):
+    """A replica that keeps the number of servers of each pool with at least k jobs."""
+
+    tail: np.ndarray
+    """These numbers, shape (pool, level + 1); the last column stays zero."""
+
+    @abstractmethod
+    def _tabulate(self, tail: np.ndarray) -> None:
+        """Take these numbers, and make the tables for the levels that there are."""
+
+    def grow(self) -> None:
+        """Add empty levels."""
+        self._tabulate(np.pad(self.tail, ((0, 0), (0, self.levels + 1 - self.tail.shape[1]))))
+
+    def tail_counts(self) -> np.ndarray:
+        """Count the servers that hold at least ``level`` jobs, shape (pool, level)."""
+        return self.tail[:, :-1].copy()
+
+
+class CountsReplica(OnCounts):
     """The state is the number of servers of each pool with at least k jobs."""
 
     limit_settles = False
@@ -101,10 +121,6 @@ class CountsReplica(Replica):
         tails = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
         self._tabulate(np.pad(tails, ((0, 0), (0, 1))))
 
-    def grow(self) -> None:
-        """Add empty levels."""
-        self._tabulate(np.pad(self.tail, ((0, 0), (0, self.levels + 1 - self.tail.shape[1]))))
-
     def _tabulate(self, tail: np.ndarray) -> None:
         self.tail = np.ascontiguousarray(tail, dtype=np.int64)
         self.tables = make_counts_tables(self.system, self.policy, self.levels)
@@ -114,10 +130,6 @@ class CountsReplica(Replica):
         self.drawn = np.zeros(int(self.tables.looks.max(initial=1)), dtype=np.int64)
         self.held = np.zeros(len(self.tables.first_class) + 1, dtype=np.int64)
         np.add.at(self.held, self.tables.group, -np.diff(self.tail, axis=1))
-
-    def tail_counts(self) -> np.ndarray:
-        """Count the servers that hold at least ``level`` jobs, shape (pool, level)."""
-        return self.tail[:, :-1].copy()
 
     def play(
         self,

@@ -10,6 +10,7 @@ from manyserver.model import System
 from manyserver.policies import full
 from manyserver.policies.pull import Pull
 from manyserver.simulation.choices import make_choices
+from manyserver.simulation.counts_replica import OnCounts
 from manyserver.simulation.pull import (
     EMPTY,
     N_TALLIES,
@@ -19,7 +20,7 @@ from manyserver.simulation.pull import (
     STEPS,
     advance,
 )
-from manyserver.simulation.replica import Measured, Replica, messages_per_customer
+from manyserver.simulation.replica import Measured, messages_per_customer
 from manyserver.simulation.samples import Samples, make_scratch
 from manyserver.simulation.tables import alias_method
 from manyserver.statistics.estimates import Controls, Estimate, batch_mean, batch_ratio
@@ -44,16 +45,16 @@ class PullTables(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def make_pull_tables(system: System, levels: int, pinned: tuple[int, ...] = ()) -> PullTables:
-    """Tabulate a system for a number of levels; the servers of `pinned` pools finish no job."""
+def make_pull_tables(system: System, levels: int) -> PullTables:
+    """Tabulate a system for a number of levels."""
     counts = np.array(system.counts)
-    speeds = np.where(np.isin(np.arange(len(counts)), pinned), 0.0, system.speeds)
-    threshold, alias = alias_method([*(counts * speeds), counts.sum() * system.arrival_rate])
+    rates = [*(counts * system.speeds), counts.sum() * system.arrival_rate]
+    threshold, alias = alias_method(rates)
     room = (~full(system, levels)).sum(axis=1)
     return PullTables(threshold, alias, room, np.uint64(counts.sum()))
 
 
-class PullReplica(Replica):
+class PullReplica(OnCounts):
     """The state is what the queues are, and which router knows of how many idle servers."""
 
     policy: Pull
@@ -73,19 +74,11 @@ class PullReplica(Replica):
         self.known = self.messages.sum(axis=0)
         self._tabulate(np.pad(tail, ((0, 0), (0, 1))))
 
-    def grow(self) -> None:
-        """Add empty levels."""
-        self._tabulate(np.pad(self.tail, ((0, 0), (0, self.levels + 1 - self.tail.shape[1]))))
-
     def _tabulate(self, tail: np.ndarray) -> None:
         self.tail = np.ascontiguousarray(tail, dtype=np.int64)
         self.tables = make_pull_tables(self.system, self.levels)
         self.choices = make_choices(self.system, ONE_ROUTER, self.levels)
         self.scratch = make_scratch(self.choices, self.levels)
-
-    def tail_counts(self) -> np.ndarray:
-        """Count the servers that hold at least ``level`` jobs, shape (pool, level)."""
-        return self.tail[:, :-1].copy()
 
     def play(
         self,
