@@ -22,9 +22,6 @@ from manyserver.policies.base import match_pools
 
 __all__ = ["checked_probabilities", "naive_split", "optimal_split", "tail_exponent"]
 
-SMALLEST_LOG = -750.0
-"""Below this the exponential function is zero in double precision."""
-
 
 def checked_probabilities(value: object) -> tuple[float, ...]:
     """Return `value` as probabilities that sum to one, or raise ValueError."""
