@@ -275,9 +275,9 @@ def test_refined_values_are_for_the_servers_asked_for() -> None:
     names = ["queue_tail", "queue_mean", "jobs_per_server", "sojourn_mean", "waiting_probability"]
     assert not any(f"{name}_refined" in limit for name in names)
     for name in names:
-        assert finite[name].equals(limit[name])
+        np.testing.assert_allclose(finite[name], limit[name], rtol=1e-12)
         expected = limit[name].values + limit[f"{name}_correction"].values / 50
-        assert np.array_equal(finite[f"{name}_refined"].values, expected)
+        np.testing.assert_allclose(finite[f"{name}_refined"], expected, rtol=1e-12)
         assert finite[f"{name}_refined"].attrs["units"] == limit[name].attrs["units"]
     jobs = float(finite.jobs_per_server_refined)
     assert float(finite.sojourn_mean_refined) == pytest.approx(jobs / 0.9, rel=1e-14)

@@ -57,7 +57,8 @@ def test_without_control_variates(seed: int) -> None:
     system = ms.System(0.7, ONE_POOL, n_servers=100)
     result = compare(system, [SQ2, SQ3], seed=(seed, 34), horizon=2000.0, control_variates=False)
     assert result.n_controls.values.tolist() == [0, 0]
-    assert float(result.variance_ratio[1]) == float(result.variance_ratio_plain[1])
+    plain = float(result.variance_ratio_plain[1])
+    assert float(result.variance_ratio[1]) == pytest.approx(plain, rel=1e-12)
     assert result.variance_ratio[1] > 3
 
 

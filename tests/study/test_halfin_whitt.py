@@ -89,8 +89,9 @@ def test_chain_and_diffusion_stand_side_by_side(write_regime: WriteRegime, tmp_p
     at = cube.sel({"method": "chain", "beta": 1.0, "n_servers": 25.0})
     alone = ms.halfin_whitt.chain(1.0, 25)
     assert float(at.scaled_waiting_mean) == pytest.approx(float(alone.q2_mean) / 5, rel=1e-14)
-    assert float(at.q3_mean) == float(alone.q3_mean)
-    assert float(at.q2_kolmogorov) == float(ms.halfin_whitt.distances(1.0, 25).q2_kolmogorov)
+    assert float(at.q3_mean) == pytest.approx(float(alone.q3_mean), rel=1e-12)
+    distances = ms.halfin_whitt.distances(1.0, 25)
+    assert float(at.q2_kolmogorov) == pytest.approx(float(distances.q2_kolmogorov), rel=1e-12)
     limit = cube.sel({"method": "diffusion", "beta": 1.0, "n_servers": math.inf})
     assert float(limit.scaled_waiting_mean) == pytest.approx(0.81405966348, abs=1e-10)
     assert float(limit.y1_asymptotic_variance) == pytest.approx(2, abs=1e-8)
@@ -133,7 +134,7 @@ def test_joint_laws_have_their_marginals(write_regime: WriteRegime, tmp_path: Pa
     limit = cube.sel({"method": "diffusion", "n_servers": math.inf})
     there = limit.joint_density.sel(x1=slice(0, None)).transpose("x1", "x2").values
     exact = ms.halfin_whitt.stationary(1.0, y1=limit.y1_grid.values, y2=limit.y2_grid.values)
-    np.testing.assert_array_equal(there, exact.joint_density.values)
+    np.testing.assert_allclose(there, exact.joint_density.values, rtol=1e-12)
 
 
 def test_gaps_of_queues_and_diffusion(write_regime: WriteRegime, tmp_path: Path) -> None:
@@ -154,7 +155,7 @@ def test_the_portrait_is_that_of_the_fluid_model(write_regime: WriteRegime, tmp_
     assert float(cube.excess_level) == 2.0
     x = [float(cube.y1_grid[40]), float(cube.y2_grid[120])]
     value = ms.halfin_whitt.SteinSolution(1.0, 2.0).evaluate(x).value
-    assert float(cube.excess_cost[40, 120]) == float(value)
+    assert float(cube.excess_cost[40, 120]) == pytest.approx(float(value), rel=1e-12)
     assert float(cube.gamma_curve[-1]) == 2.0
     np.testing.assert_allclose(cube.fluid_y1[:, -1], -1, atol=0.03)
 

@@ -82,7 +82,7 @@ def test_pbs_through_the_generic_executor(
 
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A Slurm of one node; without it the test is skipped."""
+    """A Slurm of one node. Who asks for these tests must be told if it cannot start."""
     folder = tmp_path / "slurm"
     # Its sockets need a short path, and its users a way to them.
     for parent in (tmp_path, *tmp_path.parents[:2]):
@@ -93,7 +93,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     )
     try:
         if started.returncode:
-            pytest.skip(started.stderr.strip() or "Slurm cannot start")
+            pytest.fail(started.stderr.strip() or "Slurm cannot start")
         monkeypatch.setenv("SLURM_CONF", str(folder / "slurm.conf"))
         monkeypatch.setenv("PATH", f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}")
         yield
