@@ -77,7 +77,7 @@ def simulate(
         Replications simulated at a time; all cores by default.
     max_events : float
         Most arrivals and tries to depart, over all replications; a run that would need more to
-        reach its precision stops before, and says so.
+        reach its precision stops before, and says so. A `horizon` that would need more is refused.
     start : numpy.ndarray, shape (pool, level), optional
         Queue tails to start from instead.
     control_variates : bool

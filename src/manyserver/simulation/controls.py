@@ -88,7 +88,7 @@ def _columns(system: System, batches: Measured, each: int) -> np.ndarray:
     joining = np.cumsum(choices[:, :, ::-1], axis=2)[:, :, ::-1]
     work = system.speeds[:, None] * system.fractions[:, None] * tails
     balance = work[:, :, 1:] - system.arrival_rate * joining[:, :, :-1]
-    columns = [_quadratic(system, batches, tails)]
+    columns = [_quadratic(system, batches, tails)] if _often_together(system, batches) else []
     for pool, levels in enumerate(often_visited(batches.joins).sum(axis=1) - 1):
         used = balance[:, pool, :levels]
         if levels > each:
@@ -97,6 +97,15 @@ def _columns(system: System, batches: Measured, each: int) -> np.ndarray:
             used = np.concatenate([used[:, : each - 1], rest], axis=1)
         columns.append(used)
     return np.concatenate(columns, axis=1)
+
+
+def _often_together(system: System, batches: Measured) -> bool:
+    """Whether arrivals often find another job somewhere; else the square tells what the sum does.
+
+    The two then differ by what hardly ever happened, and their difference is biased.
+    """
+    jobs = float(batches.tails[:, :, 1:].sum(axis=2).mean(axis=0) @ np.array(system.counts))
+    return int(batches.accepted.sum()) * min(1.0, jobs) >= VISITS * len(batches.tails)
 
 
 def _quadratic(system: System, batches: Measured, tails: np.ndarray) -> np.ndarray:

@@ -11,10 +11,12 @@ from manyserver.simulation.replica import STEPS_PER_PIECE
 __all__ = [
     "BATCH_LENGTH",
     "BATCH_SAMPLES",
+    "FEWEST_ARRIVALS",
     "FEWEST_BATCHES",
     "FEWEST_CONTROLLED",
     "LEAST_WORK",
     "MOST_BATCHES",
+    "NEVER_SEEN",
     "PILOT_BATCHES",
     "PILOT_PIECES",
     "PILOT_REPLICATIONS",
@@ -27,6 +29,7 @@ __all__ = [
     "Lengths",
     "Plan",
     "kept_pieces",
+    "longer_for_arrivals",
     "make_plan",
     "shortest_batch",
     "steps_between_samples",
@@ -43,6 +46,9 @@ FEWEST_CONTROLLED = 48
 """With control variates, of which there is at most one for four batches."""
 MOST_BATCHES = 128
 """With more, the interval hardly shrinks; longer batches are safer."""
+FEWEST_ARRIVALS = 400
+"""With fewer in all batches together, what they did says too little of what they may do: a mean of
+so many waiting times, most of them zero, is far from normal."""
 PILOT_BATCHES = 24
 """Length of a pilot that tells the variance, in shortest batches of all replications."""
 PILOT_REPLICATIONS = 8
@@ -59,6 +65,10 @@ ROUNDING = 0.01
 """Batches may be shorter by this fraction, as pieces are whole numbers of steps."""
 SAFETY = 1.3
 """A run is longer than its variance so far asks for by this factor, as that is estimated."""
+MOST_GROWTH = 10.0
+"""A run gets longer by this factor at most, where arrivals were too few to tell more."""
+NEVER_SEEN = 3.0
+"""Upper end of the 95 % interval of the mean of a count that is zero."""
 WORTH = 0.75
 """A run that is shorter than the last one by more than this factor tells less than that."""
 PIECES = 48
@@ -114,6 +124,27 @@ def shortest_batch(slowest: float, sample_steps: int) -> float:
         Steps from one sample to the next.
     """
     return max(BATCH_LENGTH * slowest, BATCH_SAMPLES * sample_steps)
+
+
+def longer_for_arrivals(arrivals: int, precision: float) -> float:
+    """Return how many times as much must be simulated, as far as arrivals are too few.
+
+    Parameters
+    ----------
+    arrivals : int
+        Seen so far. If there are none, ten times as much may show some.
+    precision : float
+        What none of n arrivals met, up to ``NEVER_SEEN / n`` of them may meet; this must be less.
+
+    Examples
+    --------
+    >>> longer_for_arrivals(100, 0.1), longer_for_arrivals(1000, 0.1), longer_for_arrivals(0, 0.1)
+    (5.2, 1.0, 10.0)
+    """
+    fewest = max(FEWEST_ARRIVALS, NEVER_SEEN / precision)
+    if arrivals >= fewest:
+        return 1.0
+    return min(MOST_GROWTH, SAFETY * fewest / arrivals) if arrivals else MOST_GROWTH
 
 
 class Lengths(NamedTuple):

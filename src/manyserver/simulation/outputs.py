@@ -6,6 +6,7 @@ import numpy as np
 
 from manyserver.model import System
 from manyserver.simulation.controls import VISITS, often_visited, sampled
+from manyserver.simulation.lengths import NEVER_SEEN
 from manyserver.simulation.replica import Measured
 from manyserver.simulation.samples import MOMENT_LEVELS, Samples, first_levels
 from manyserver.statistics.estimates import (
@@ -16,10 +17,17 @@ from manyserver.statistics.estimates import (
     merge_batches,
 )
 
-__all__ = ["NEVER_SEEN", "estimates", "joined", "merged", "queues", "sojourns"]
-
-NEVER_SEEN = 3.0
-"""Upper end of the 95 % interval of the mean of a count that is zero."""
+__all__ = [
+    "arrivals",
+    "estimates",
+    "joined",
+    "merged",
+    "queues",
+    "resolved",
+    "sojourn_mean",
+    "sojourns",
+    "widened",
+]
 
 
 def joined(parts: Sequence[Measured]) -> Measured:
@@ -141,29 +149,57 @@ def estimates(
         "queue_tail": _cut(tail),
         "queue_mean": batch_mean(in_pools, controls),
         "jobs_per_server": batch_mean(in_pools @ system.fractions, controls),
-        "sojourn_mean": batch_mean(sojourns(system, batches, controls, length), controls),
+        "sojourn_mean": sojourn_mean(system, batches, controls, length),
         "waiting_probability": waits,
         "joining_rate": _cut(joins),
         "blocking_probability": _blocking(system, batches, controls),
     }
-    return _resolved(batches, outputs) | _moments(system, batches, often, controls)
+    outputs |= _moments(system, batches, often, controls)
+    return resolved(outputs, arrivals(batches))
 
 
-def _resolved(batches: Measured, outputs: dict[str, Estimate]) -> dict[str, Estimate]:
-    """Widen intervals by what may happen and was never seen.
+def arrivals(batches: Measured) -> int:
+    """Return the number of arrivals, accepted or not."""
+    return int(batches.accepted.sum() + batches.blocked.sum())
 
-    Of n arrivals, what none of them met happens to at most 3 / n of them, with 95 % confidence.
+
+def sojourn_mean(
+    system: System, batches: Measured, controls: Controls | None, length: float
+) -> Estimate:
+    """Estimate the mean sojourn time of accepted jobs; parameters as for :func:`estimates`."""
+    mean = batch_mean(sojourns(system, batches, controls, length), controls)
+    return widened(mean, arrivals(batches))
+
+
+def widened(mean: Estimate, seen: int) -> Estimate:
+    """Widen an interval by what may happen and none of so many arrivals met; NaN without any.
+
+    What none of n arrivals met happens to at most 3 / n of them, with 95 % confidence.
     """
-    smallest = NEVER_SEEN / max(1, int(batches.accepted.sum() + batches.blocked.sum()))
-    widened = dict(outputs)
-    for name in ("jobs_per_server", "sojourn_mean"):
-        value, half_width = outputs[name]
-        widened[name] = Estimate(value, np.maximum(half_width, smallest * value))
+    if not seen:
+        return _unknown(mean)
+    value, half_width = mean
+    return Estimate(value, np.maximum(half_width, NEVER_SEEN / seen * value))
+
+
+def resolved(outputs: dict[str, Estimate], seen: int) -> dict[str, Estimate]:
+    """Tell of what none of so many arrivals met, or all of them, that it may be otherwise.
+
+    Without any arrival, nothing is known.
+    """
+    if not seen:
+        return {name: _unknown(estimate) for name, estimate in outputs.items()}
+    told = outputs | {"jobs_per_server": widened(outputs["jobs_per_server"], seen)}
     for name in ("waiting_probability", "blocking_probability"):
         value, half_width = outputs[name]
-        unseen = (value == 0) & np.isnan(half_width)
-        widened[name] = Estimate(value, np.where(unseen, smallest, half_width))
-    return widened
+        unseen = (value == 0) & np.isnan(half_width) | (value == 1)
+        told[name] = Estimate(value, np.where(unseen, NEVER_SEEN / seen, half_width))
+    return told
+
+
+def _unknown(estimate: Estimate) -> Estimate:
+    nothing = np.full_like(estimate.value, np.nan)
+    return Estimate(nothing, nothing)
 
 
 def _blocking(system: System, batches: Measured, controls: Controls | None) -> Estimate:

@@ -118,6 +118,11 @@ class Replications:
             self.simulated_steps += self._pilot.steps
         return self._pilot
 
+    @property
+    def pilot_steps(self) -> int:
+        """Steps of the pilot, if there was one."""
+        return 0 if self._pilot is None else self._pilot.steps
+
     def extend(self, count: int, plan: Plan) -> None:
         """Have so many replications, all by the same plan."""
         if plan != self._plan:

@@ -20,6 +20,7 @@ from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.simulation.controls import make_controls
 from manyserver.simulation.lengths import (
+    FEWEST_ARRIVALS,
     FEWEST_BATCHES,
     FEWEST_CONTROLLED,
     LEAST_WORK,
@@ -32,16 +33,17 @@ from manyserver.simulation.lengths import (
     Lengths,
     Plan,
     kept_pieces,
+    longer_for_arrivals,
     make_plan,
     shortest_batch,
     steps_between_samples,
 )
-from manyserver.simulation.outputs import estimates, joined, merged, sojourns
+from manyserver.simulation.outputs import arrivals, estimates, joined, merged, sojourn_mean
 from manyserver.simulation.replica import Measured
 from manyserver.simulation.replications import Cache, Replications
 from manyserver.simulation.saturation import certainly_stable, refuse_unstable
 from manyserver.simulation.settings import Settings, checked_start
-from manyserver.statistics.estimates import Controls, Estimate, autocorrelation_time, batch_mean
+from manyserver.statistics.estimates import Controls, Estimate, autocorrelation_time
 from manyserver.variables import HALF_WIDTH, labelled
 
 if TYPE_CHECKING:
@@ -88,6 +90,7 @@ class Run:
         self.plan = Plan(0, 1, 1, 1, 1, 1)
         self.count = 0
         self.autocorrelation_time = math.inf
+        self.settled = True
         self.runs_together = 1
         self.most_batches_each = MOST_BATCHES
 
@@ -117,17 +120,21 @@ class Run:
         slowest *= self.rate
         warm_up = WARM_UP * slowest
         if horizon is not None:
-            return Lengths(warm_up, horizon * self.rate, slowest, self.sample_steps)
+            measured = horizon * self.rate
+            left = self._most_steps / self.settings.replications - measured
+            self.settled = warm_up <= left
+            return Lengths(min(warm_up, max(0.0, left)), measured, slowest, self.sample_steps)
         fewest = FEWEST_CONTROLLED * self.runs_together / PILOT_REPLICATIONS
         length = max(fewest * shortest_batch(slowest, self.sample_steps), LEAST_WORK)
         most = self._most_steps / self.settings.replications
-        shorter = min(1.0, most / (warm_up + length))
-        return Lengths(shorter * warm_up, shorter * length, slowest, self.sample_steps)
+        shorter = max(0.0, min(1.0, most / (warm_up + length)))
+        measured = max(1.0, shorter * length)
+        return Lengths(shorter * warm_up, measured, slowest, self.sample_steps)
 
     @property
     def _most_steps(self) -> float:
         """Steps that all replications may take."""
-        return self.settings.max_events - self.replications.pilot.steps
+        return self.settings.max_events - self.replications.pilot_steps
 
     @property
     def _steps_each(self) -> int:
@@ -154,8 +161,12 @@ class Run:
 
     def _precise_enough(self) -> int:
         """Replications for the precision, by the half-width of those that there are."""
+        precision = self.settings.precision or math.inf
+        longer = longer_for_arrivals(arrivals(self.batches()), precision)
+        if longer > 1:
+            return math.ceil(longer * self.count)
         value, half_width = self.sojourn()
-        ratio = float(half_width / value) / (self.settings.precision or math.inf)
+        ratio = float(half_width / value) / precision
         if not ratio > 1:
             return self.count  # or nothing is known
         return max(self.count + 1, math.ceil(SAFETY * self.count * ratio**2))
@@ -182,8 +193,9 @@ class Run:
 
     @property
     def reliable(self) -> bool:
-        """Whether there are enough batches, all are long enough, and the system is stable."""
-        return self._rests_on_enough(self.count) and certainly_stable(self.margin)
+        """Whether there are enough arrivals and batches, all long enough, and it is stable."""
+        enough = arrivals(self.batches()) >= FEWEST_ARRIVALS and self._rests_on_enough(self.count)
+        return enough and self.settled and certainly_stable(self.margin)
 
     def _rests_on_enough(self, count: int) -> bool:
         each = self._batches_each(count)
@@ -239,7 +251,7 @@ class Run:
         """Estimate the mean sojourn time."""
         batches = self.batches()
         controls = self.controls(batches)
-        return batch_mean(sojourns(self.system, batches, controls, self.batch_length), controls)
+        return sojourn_mean(self.system, batches, controls, self.batch_length)
 
     def result(self, more: Mapping[str, object] | None = None) -> xr.Dataset:
         """Estimate every output from the batches, and add `more` variables."""

@@ -14,7 +14,7 @@ from manyserver.policies.saturation import (
     saturations,
 )
 from manyserver.simulation.kernels import make_replica
-from manyserver.simulation.outputs import NEVER_SEEN
+from manyserver.simulation.lengths import NEVER_SEEN
 from manyserver.statistics.estimates import Estimate, batch_mean
 
 __all__ = ["certainly_stable", "refuse_unstable"]

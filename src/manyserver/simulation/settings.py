@@ -9,6 +9,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from manyserver.model import System
+from manyserver.simulation.replica import step_rate
 
 __all__ = ["DEFAULT_PRECISION", "Settings", "checked_settings", "checked_start"]
 
@@ -70,6 +71,14 @@ def checked_settings(
         raise ValueError(f"threads = {threads!r}: must be an integer >= 1, or None for all cores")
     if not _number(max_events):
         raise ValueError(f"max_events = {max_events!r}: must be a number greater than zero")
+    if horizon is not None:
+        steps = float(horizon) * step_rate(system)
+        if steps * replications > max_events:
+            raise ValueError(
+                f"horizon = {horizon!r}: takes some {steps:.2g} arrivals and tries to depart in "
+                f"each of {replications} replications; all of them must be at most max_events = "
+                f"{max_events:g}"
+            )
     threads = threads or os.cpu_count() or 1
     seeds = tuple(int(word) for word in words)
     for name, value in {"control_variates": control_variates, "moments": moments}.items():

@@ -8,6 +8,7 @@ import numpy as np
 from manyserver.model import System
 from manyserver.simulation.jobs.records import edges
 from manyserver.simulation.jobs.replica import Measured
+from manyserver.simulation.outputs import resolved, widened
 from manyserver.statistics.estimates import (
     Controls,
     Estimate,
@@ -104,7 +105,8 @@ def make_controls(system: System, batches: Batches) -> Controls:
 def sojourn_mean(batches: Batches, controls: Controls | None) -> Estimate:
     """Estimate the mean sojourn time over the jobs that arrived, each followed until it left."""
     sums = batches.moments[:, :, 0].sum(axis=1)
-    return _ratio(sums, batches.histograms["sojourn"].sum(axis=(1, 2)), controls)
+    mean = _ratio(sums, batches.histograms["sojourn"].sum(axis=(1, 2)), controls)
+    return widened(mean, int(batches.arrivals.sum()))
 
 
 def empty_routers(batches: Batches, controls: Controls | None) -> Estimate:
@@ -134,7 +136,8 @@ def estimates(system: System, batches: Batches, controls: Controls | None) -> di
     if "waiting" not in batches.histograms:
         sums, jobs = batches.slowdown[:, :, 1], batches.slowdown[:, :, 0]
         outputs["slowdown_mean"] = _ratio(sums, jobs, controls)
-    return outputs
+    outputs["sojourn_mean"] = sojourn_mean(batches, controls)
+    return resolved(outputs, int(batches.arrivals.sum()))
 
 
 def _law(
@@ -172,7 +175,7 @@ def _occupancies(
     by_pool = joins.sum(axis=2)
     accepted = by_pool.sum(axis=1)
     blocked = _ratio(batches.blocked, batches.arrivals, controls)
-    if not batches.blocked.any():
+    if all(pool.buffer is None for pool in system.pools):
         blocked = Estimate(np.zeros(()), np.zeros(()))
     return {
         "queue_tail": _cut(tail),

@@ -29,6 +29,7 @@ from manyserver.simulation.jobs.outputs import (
 from manyserver.simulation.jobs.replica import JobReplica, Measured
 from manyserver.simulation.lengths import (
     BATCH_LENGTH,
+    FEWEST_ARRIVALS,
     FEWEST_BATCHES,
     MOST_BATCHES,
     PILOT_BATCHES,
@@ -36,6 +37,7 @@ from manyserver.simulation.lengths import (
     SAFETY,
     WARM_UP,
     WORTH,
+    longer_for_arrivals,
 )
 from manyserver.simulation.saturation import certainly_stable, refuse_unstable
 from manyserver.simulation.settings import Settings, checked_start
@@ -130,6 +132,7 @@ class JobRun:
             for number in range(settings.replications)
         ]
         self.autocorrelation_time = math.inf
+        self.settled = True
         self.stage, self.arrivals = 0, 0
         self.batches_each = self.pieces = 1
         self.piece = self.length = 0.0
@@ -140,9 +143,12 @@ class JobRun:
     def simulate(self, progress: Callable[[str], None]) -> None:
         """Warm up and measure, until the precision is met or the events are used up."""
         began = time.perf_counter()
-        if self.settings.horizon is not None:
-            self._warm_up(self.warm_up_time)
-            self._measure(self.settings.horizon)
+        horizon = self.settings.horizon
+        if horizon is not None:
+            left = self.left - horizon
+            self.settled = self.warm_up_time <= left
+            self._warm_up(min(self.warm_up_time, max(0.0, left)))
+            self._measure(horizon)
             return
         pilot = self._shortest(PILOT_BATCHES)
         shorter = min(1.0, self.left / (self.warm_up_time + pilot))
@@ -153,7 +159,8 @@ class JobRun:
             if length < WORTH * self.length:
                 return  # What has been measured says more than what may still be.
             arrivals = length * self.system.arrival_rate * sum(self.system.counts)
-            seconds = (time.perf_counter() - began) / self.arrivals * arrivals * len(self.replicas)
+            each = (time.perf_counter() - began) / max(1, self.arrivals)
+            seconds = each * arrivals * len(self.replicas)
             progress(f"{2 * arrivals * len(self.replicas):.2g} events to go, about {seconds:.2g} s")
             self.stage += 1
             for number, replica in enumerate(self.replicas):
@@ -172,9 +179,12 @@ class JobRun:
         """Time of each replication that gives the precision and enough batches."""
         batches = self.batches()
         value, half_width = sojourn_mean(batches, self.controls(batches))
-        ratio = float(half_width / value) / (self.settings.precision or math.inf)
-        precise = SAFETY * self.length * ratio**2
-        return max(self._shortest(FEWEST_BATCHES), 0.0 if math.isnan(precise) else precise)
+        precision = self.settings.precision or math.inf
+        longer = longer_for_arrivals(int(batches.arrivals.sum()), precision)
+        if longer == 1:
+            ratio = float(half_width / value) / precision
+            longer = 0.0 if math.isnan(ratio) else SAFETY * ratio**2
+        return max(self._shortest(FEWEST_BATCHES), longer * self.length)
 
     def _shortest(self, batches: int) -> float:
         """Time of each replication for so many of the shortest batches."""
@@ -227,7 +237,9 @@ class JobRun:
 
     @property
     def enough(self) -> bool:
-        """Whether there are enough batches, and all of them are long enough."""
+        """Whether there are enough arrivals and batches, all of them long enough."""
+        if sum(int(one.totals[:, 0].sum()) for one in self.measured) < FEWEST_ARRIVALS:
+            return False
         batch = self.pieces * self.piece
         slowest = max(self.relaxation_time, self.autocorrelation_time)
         long_enough = batch >= BATCH_LENGTH * slowest * (1 - ROUNDING)
@@ -242,7 +254,7 @@ class JobRun:
     def reliable(self) -> bool:
         """Whether the half-widths can be relied on."""
         finite = self.sizes.has_moment(2) and not self.unfinished
-        return self.enough and finite and certainly_stable(self.margin)
+        return self.enough and self.settled and finite and certainly_stable(self.margin)
 
     def batches(self) -> Batches:
         """Put the batches of all replications one after another."""
@@ -287,7 +299,7 @@ class JobRun:
         by_jobs = sum(one.time_in_system for one in self.measured)
         servers = batches.tails[:, :, 1:].sum(axis=2) @ np.array(self.system.counts)
         by_servers = float(servers.sum()) * batches.length
-        return abs(by_jobs - by_servers) / by_servers
+        return abs(by_jobs - by_servers) / by_servers if by_servers else math.nan
 
     def _attributes(self) -> dict[str, object]:
         attributes: dict[str, object] = {
