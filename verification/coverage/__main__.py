@@ -50,6 +50,7 @@ class Case:
 
 
 SQ2 = ms.policy("sq", d=2)
+RANDOM = ms.policy("random", probabilities=[1.0])
 LOADS = (0.5, 0.9, 0.97)
 TWO_POOLS = (ms.Pool("1/2", "2/3"), ms.Pool("1/2", "4/3"))
 CASES = [
@@ -61,7 +62,8 @@ CASES = [
     Case("Scheme 2 (1,2)", 0.7, 4, ms.policy("scheme2", d=[1, 2]), TWO_POOLS),
     Case("SQ(2), +-0.0012", 0.9, 2, SQ2, precision=0.0012),
     Case("SQ(2), +-0.0005", 0.9, 2, SQ2, precision=0.0005),
-    Case("random", 0.5, 100, ms.policy("random", probabilities=[1.0]), truth="M/M/1"),
+    Case("random", 0.5, 100, RANDOM, truth="M/M/1"),
+    *(Case("random", 0.8, n, RANDOM, truth="M/M/1") for n in (10, 50)),
 ]
 
 

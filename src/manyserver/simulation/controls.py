@@ -30,7 +30,7 @@ VISITS = 10
 """Arrivals that make a server reach a level, in a batch on average, if its balance is to be used.
 
 The sample mean of the balance of a level that is hardly ever reached is biased: most often the
-rare departures from it did not happen.
+rare departures from it did not happen. In a sum with the levels below that does not matter.
 """
 BATCHES_PER_CONTROL = 6
 """Batches for each control variate, at least."""
@@ -88,14 +88,16 @@ def _columns(system: System, batches: Measured, each: int) -> np.ndarray:
     joining = np.cumsum(choices[:, :, ::-1], axis=2)[:, :, ::-1]
     work = system.speeds[:, None] * system.fractions[:, None] * tails
     balance = work[:, :, 1:] - system.arrival_rate * joining[:, :, :-1]
-    columns = [_quadratic(system, batches, tails)] if _often_together(system, batches) else []
+    columns = [np.zeros((len(tails), 0))]
+    if _often_together(system, batches):
+        columns.append(_quadratic(system, batches, tails))
     for pool, levels in enumerate(often_visited(batches.joins).sum(axis=1) - 1):
-        used = balance[:, pool, :levels]
-        if levels > each:
-            # Sums over levels have mean zero, too.
-            rest = used[:, each - 1 :].sum(axis=1, keepdims=True)
-            used = np.concatenate([used[:, : each - 1], rest], axis=1)
-        columns.append(used)
+        # The last one is the sum over all levels above, also those that are hardly ever reached:
+        # it goes with the jobs at these levels, which would otherwise be left unexplained.
+        own = min(levels, each) - 1
+        if own >= 0:
+            rest = balance[:, pool, own:].sum(axis=1, keepdims=True)
+            columns += [balance[:, pool, :own], rest]
     return np.concatenate(columns, axis=1)
 
 
