@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from manyserver.model import System
+from manyserver.origin import with_origin
 from manyserver.policies import Policy
 from manyserver.start import limit_start
 
@@ -111,9 +112,21 @@ def compare(
     joined = xr.concat(
         results, "run", data_vars="all", coords="different", compat="equals", join="outer"
     )
-    return joined.assign_coords(
-        policy=("run", [str(policy) for _, policy in pairs]),
-        arrival_rate=("run", [system.arrival_rate for system, _ in pairs]),
+    labels = {
+        "policy": ("run", [str(policy) for _, policy in pairs]),
+        "arrival_rate": ("run", [system.arrival_rate for system, _ in pairs]),
+    }
+    return with_origin(
+        joined.assign_coords(labels),
+        systems,
+        policies,
+        seed=seed,
+        against=against,
+        precision=runs[0].settings.precision,
+        horizon=horizon,
+        replications=replications,
+        max_events=max_events,
+        control_variates=control_variates,
     )
 
 

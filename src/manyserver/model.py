@@ -138,7 +138,7 @@ class Pool:
     Examples
     --------
     >>> Pool(fraction=0.5, speed="4/3")
-    Pool(fraction=Fraction(1, 2), speed=Fraction(4, 3), buffer=None)
+    Pool(fraction='1/2', speed='4/3')
     """
 
     fraction: Fraction
@@ -159,6 +159,10 @@ class Pool:
         object.__setattr__(self, "fraction", exact_fraction)
         object.__setattr__(self, "speed", _exact(speed, "speed"))
         object.__setattr__(self, "buffer", None if buffer is None else int(buffer))
+
+    def __repr__(self) -> str:
+        buffer = "" if self.buffer is None else f", buffer={self.buffer}"
+        return f"Pool(fraction='{self.fraction}', speed='{self.speed}'{buffer})"
 
 
 def _is_integer(value: object) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manyserver.model import System
+from manyserver.origin import with_origin
 from manyserver.policies import Policy
 from manyserver.sizes import SizeLaw
 from manyserver.start import limit_start
@@ -125,6 +126,9 @@ def simulate(
         ``n_jobs`` and ``n_unfinished``, the jobs that had not left when the events were used up.
         Not the variances over time and the messages.
 
+        The attributes say what was simulated: system, policy, sizes, discipline, seed, options,
+        and the version of this package.
+
     Raises
     ------
     ValueError
@@ -173,4 +177,18 @@ def simulate(
     else:
         run = JobRun(system, policy, *service, tails, settling, settings)
     run.simulate(progress or (lambda _: None))
-    return run.result()
+    return with_origin(
+        run.result(),
+        system,
+        policy,
+        sizes=None if service is None else service[0],
+        discipline=None if service is None else service[1],
+        seed=seed,
+        precision=settings.precision,
+        horizon=horizon,
+        replications=replications,
+        max_events=max_events,
+        control_variates=control_variates,
+        moments=moments,
+        start=None if start is None else "given",
+    )

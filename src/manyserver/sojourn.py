@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from manyserver.mean_field import fixed_point
 from manyserver.model import System
+from manyserver.origin import with_origin
 from manyserver.policies import Policy
 from manyserver.sizes.absorption import Absorption
 from manyserver.sizes.base import invert
@@ -163,8 +164,10 @@ def sojourn_law(
     coords = {"quantile": wanted}
     if durations is not None:
         coords["duration"] = np.asarray(durations, dtype=float)
-    attrs = {"method": "sojourn law", "discipline": discipline, "sizes": "exponential"}
-    return labelled(values, system, coords=coords, attrs=attrs)
+    result = labelled(values, system, coords=coords, attrs={"method": "sojourn law"})
+    return with_origin(
+        result, system, policy, discipline=discipline, state=state.attrs.get("method", "given")
+    )
 
 
 def _joins(system: System, tails: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

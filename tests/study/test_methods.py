@@ -9,6 +9,7 @@ import pytest
 
 import manyserver as ms
 from manyserver.exact import stationary_law
+from manyserver.origin import ORIGIN
 from manyserver.study import methods
 from manyserver.study.compute import compute_unit
 from manyserver.study.cube import build_cube
@@ -125,6 +126,13 @@ def test_only_a_result_with_a_status_may_be_empty(write_study: Any) -> None:
     assert record_of(point, xr.Dataset(attrs={"status": "too large"}), {}).values == {}
     with pytest.raises(ArithmeticError, match="no finite sojourn_mean"):
         record_of(point, xr.Dataset(), {})
+
+
+def test_what_the_parameters_say_is_not_noted_again(write_study: Any) -> None:
+    (point, *_) = read_study(write_study()).points
+    result = ms.fixed_point(*point.subject.arguments)
+    assert set(ORIGIN) & set(result.attrs)
+    assert record_of(point, result, {}).notes == {"method": result.attrs["method"]}
 
 
 def test_levels_of_which_nothing_is_known_are_not_stored(write_study: Any) -> None:

@@ -11,6 +11,7 @@ from manyserver.exact.pull import RoutedStates, router_measures
 from manyserver.exact.saturation import refuse_unstable
 from manyserver.exact.stationary import MOST_STATES, StationaryLaw, stationary_law
 from manyserver.model import System
+from manyserver.origin import with_origin
 from manyserver.policies import Policy
 from manyserver.policies.messages import messages
 from manyserver.policies.pull import Pull
@@ -64,8 +65,10 @@ def exact(
     Raises
     ------
     ValueError
-        If the system is infinite, a parameter is out of its range, the policy does not fit the
-        system, or (TooManyStates) more than `max_states` states are needed.
+        If the system is infinite, a parameter is out of its range, or the policy does not fit the
+        system.
+    TooManyStates
+        If more than `max_states` states are needed; a ValueError.
     UnstableSystem
         If some pools get more work than they can do.
     RuntimeError
@@ -98,7 +101,10 @@ def exact(
         values |= router_measures(law, law.states)
     if moments:
         values |= moments_of(law)
-    return labelled(values, system, attrs={"method": "exact Markov chain"})
+    result = labelled(values, system, attrs={"method": "exact Markov chain"})
+    return with_origin(
+        result, system, policy, tolerance=tolerance, max_states=max_states, moments=moments
+    )
 
 
 def _measures(law: StationaryLaw) -> dict[str, object]:

@@ -19,6 +19,7 @@ from manyserver.mean_field.pull import checked_split, routed_fixed_point
 from manyserver.mean_field.separable import SeparablePool, separable_pools
 from manyserver.mean_field.solver import MOST_LEVELS, TOP_TAIL, solve_levels
 from manyserver.model import System
+from manyserver.origin import with_origin
 from manyserver.policies import Policy
 from manyserver.policies.pull import Pull
 from manyserver.policies.split import tail_exponent
@@ -115,8 +116,9 @@ def fixed_point(
             system, _joint(system, policy) if pools is None else _separate(system, pools)
         )
     if sizes is None and discipline is None:
-        return solution
-    return with_sizes(system, policy, solution, *service)
+        return with_origin(solution, system, policy)
+    solution = with_sizes(system, policy, solution, *service)
+    return with_origin(solution, system, policy, sizes=service[0], discipline=service[1])
 
 
 def pull_fixed_point(system: System, policy: Policy, split: ArrayLike | None = None) -> xr.Dataset:
@@ -163,7 +165,8 @@ def pull_fixed_point(system: System, policy: Policy, split: ArrayLike | None = N
         raise ValueError(f"policy = {policy}: must be a policy 'pull'")
     policy.check(system)
     parts = checked_split(policy.routers, split)
-    return _dataset(system, routed_fixed_point(system, policy, parts))
+    solution = _dataset(system, routed_fixed_point(system, policy, parts))
+    return with_origin(solution, system, policy, split=None if split is None else parts.tolist())
 
 
 def _dataset(system: System, values: dict[str, Any]) -> xr.Dataset:

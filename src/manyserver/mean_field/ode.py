@@ -16,6 +16,7 @@ from manyserver.mean_field.path import Path
 from manyserver.mean_field.pull import follow_routers, start_messages
 from manyserver.mean_field.solver import FEWEST_LEVELS, MOST_LEVELS
 from manyserver.model import System
+from manyserver.origin import with_origin
 from manyserver.policies import Policy
 from manyserver.policies.pull import Pull
 from manyserver.variables import labelled
@@ -95,7 +96,8 @@ def mean_field(
         levels = levels if all_levels is None else min(levels, all_levels)
         path = integrate(system, policy, levels, tails, grid, TOLERANCES)
         if levels == all_levels or path.tails[:, :, -1].max() < TOP_TAIL:
-            return _dataset(system, path, grid)
+            told = start if isinstance(start, (str, System)) else "given"
+            return with_origin(_dataset(system, path, grid), system, policy, start=told)
         levels *= 2
     raise RuntimeError(f"start: the tails do not stay below {TOP_TAIL} within {MOST_LEVELS} levels")
 

@@ -69,7 +69,6 @@ def with_sizes(
         If no solution was found.
     """
     phases = sizes.phases()
-    attrs = {"sizes": sizes.name, "discipline": discipline}
     # With no second job at any server there is nothing to share and nothing to wait for.
     alone = not exponential["queue_tail"].values[:, 2:].any()
     announced = isinstance(policy, Pull) or policy.sampling(system).depends_on_all
@@ -79,14 +78,14 @@ def with_sizes(
             "fixed point is then known for exponential sizes only"
         )
     if discipline == "ps" or alone or sizes.name == "exponential":
-        return exponential.assign_attrs(attrs)
+        return exponential
     if phases is None:
         raise ValueError(
             f"sizes = {sizes.name}: must be of phase type (exponential, erlang, hyperexponential, "
             "phase_type) under 'fcfs'; nothing else is known of the limit, so simulate"
         )
     values = _solve_levels(system, policy, exponential["queue_tail"].values, *phases)
-    return labelled(values, system, attrs={"method": "mean-field fixed point", **attrs})
+    return labelled(values, system, attrs={"method": "mean-field fixed point"})
 
 
 class _Balance:

@@ -27,6 +27,7 @@ from manyserver.mean_field.drift import Drift
 from manyserver.mean_field.fixed_point import fixed_point
 from manyserver.mean_field.separable import SeparablePool, separable_pools
 from manyserver.model import Pool, System
+from manyserver.origin import with_origin
 from manyserver.policies import Policy
 from manyserver.policies.pull import Pull
 from manyserver.policies.sq import SQ
@@ -84,8 +85,10 @@ def refine(system: System, policy: Policy) -> xr.Dataset:
     Raises
     ------
     ValueError
-        If the policy does not fit the system, or looks at more servers the more there are: then
-        the joining law is not smooth.
+        If the policy does not fit the system.
+    NotSmooth
+        If the policy looks at more servers the more there are, or servers announce themselves:
+        then the joining law is not smooth; a ValueError.
     UnstableSystem
         If some pools get more work than they can do.
     RuntimeError
@@ -135,7 +138,8 @@ def refine(system: System, policy: Policy) -> xr.Dataset:
     if system.n_servers is not None:
         for name, value in means.items():
             values[name + REFINED] = value + corrections[name] / system.n_servers
-    return labelled(values, system, attrs={"method": "refined mean field"})
+    result = labelled(values, system, attrs={"method": "refined mean field"})
+    return with_origin(result, system, policy)
 
 
 def _refuse_jumps(system: System, policy: Policy) -> None:

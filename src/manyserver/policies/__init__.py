@@ -40,7 +40,7 @@ def policy(name: str, **parameters: object) -> Policy:
     Parameters
     ----------
     name : str
-        One of :func:`manyserver.policies.names`.
+        For example ``"sq"``; ``manyserver.policies.names()`` gives all.
     **parameters
         The fields of that policy, for example ``d=[2, 2]``. Policies that draw servers take
         ``replacement=False``: whether one draw may look at the same server twice.

@@ -273,4 +273,5 @@ class Run:
         values["interval_reliable"] = self.reliable
         if self.settings.precision is not None:
             values["precision_met"] = self.precise
-        return labelled(values | dict(more or {}), self.system)
+        values |= more or {}
+        return labelled(values, self.system, attrs={"method": "simulation"})

@@ -39,7 +39,7 @@ def sizes(name: str, **parameters: object) -> SizeLaw:
     Parameters
     ----------
     name : str
-        One of :func:`manyserver.sizes.names`.
+        For example ``"pareto"``; ``from manyserver.sizes import names`` gives all.
     **parameters
         Those of that law, for example ``shape=2.5``. Every law takes `mean`, which is one by
         default: the unit of time is the mean job size divided by speed 1. A `phase_type` or

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from manyserver.origin import ORIGIN
 from manyserver.study import methods
 from manyserver.study.points import Point, canonical, digest, point_key
 
@@ -156,7 +157,7 @@ def record_of(point: Point, result: Any, versions: dict[str, str]) -> Record:
     answer = methods.answer(point.method)
     if not impossible and not math.isfinite(values.get(answer, math.nan)):
         raise ArithmeticError(f"the result has no finite {answer}")
-    notes = {str(name): _plain(value) for name, value in result.attrs.items()}
+    notes = {str(k): _plain(value) for k, value in result.attrs.items() if k not in ORIGIN}
     return Record(point.parameters, point.code, values, notes, versions)
 
 

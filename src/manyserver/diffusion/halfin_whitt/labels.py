@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.origin import with_version
 from manyserver.variables import HALF_WIDTH, Variable
 
 if TYPE_CHECKING:
@@ -209,8 +210,9 @@ def labelled(
             text["symbol"] = variable.symbol
         return variable.dims, np.asarray(value), text
 
-    return xr.Dataset(
+    result = xr.Dataset(
         {name: described(name, value) for name, value in values.items()},
         coords={name: described(name, value) for name, value in coords.items()},
         attrs=dict(attrs),
     )
+    return with_version(result)

@@ -103,18 +103,21 @@ def path(
     horizon = check_number("horizon", horizon, above=0)
     step = check_number("step", step, above=0)
     replications = check_integer("replications", replications, least=1)
-    rng = np.random.default_rng(check_integer("seed", seed, least=0))
+    seed = check_integer("seed", seed, least=0)
+    rng = np.random.default_rng(seed)
     first, second = check_points(start)
     if first.ndim:
         raise ValueError(f"start has shape {np.shape(start)}; must be (2,)")
     here = np.array([float(first), float(second)])
+    told = {"beta": beta, "seed": seed, "start": here}
     if n is not None:
-        return _coupled(rng, beta, check_n(n, beta), horizon, step, here, replications)
+        coupled = _coupled(rng, beta, check_n(n, beta), horizon, step, here, replications)
+        return coupled.assign_attrs(told)
     n_steps = max(1, math.ceil(horizon / step - 1e-9))
     _check_size(n_steps * replications, "step")
     noise = rng.standard_normal((replications, n_steps)) * math.sqrt(2 * horizon / n_steps)
     y = _reflected(rng, beta, horizon / n_steps, here, noise)
-    attrs = {"method": "diffusion path", "beta": beta}
+    attrs = {"method": "diffusion path"} | told
     return labelled(_columns(y), _coordinates(horizon, n_steps, replications), attrs)
 
 
@@ -173,7 +176,7 @@ def _coupled(
     values = _columns(y[..., ::every])
     values["chain_y1"], values["chain_y2"] = chain[..., ::every]
     values["distance"] = np.abs(chain - y[:2]).max(axis=(0, 2))
-    attrs = {"method": "diffusion path coupled with queues", "beta": beta, "n_servers": n}
+    attrs = {"method": "diffusion path coupled with queues", "n_servers": n}
     return labelled(values, _coordinates(horizon, 2**points, replications), attrs)
 
 

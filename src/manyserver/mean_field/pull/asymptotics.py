@@ -10,6 +10,7 @@ import numpy as np
 from manyserver.mean_field.announced import stationary
 from manyserver.mean_field.pull.split import empty_router_coefficient
 from manyserver.model import System
+from manyserver.origin import with_origin
 from manyserver.policies import Policy
 from manyserver.policies.pull import Pull
 from manyserver.statistics.erlang import erlang_b, erlang_c
@@ -99,7 +100,8 @@ def pull_asymptotics(system: System, policy: Policy) -> xr.Dataset:
             "as routers do not run out of messages rarely otherwise"
         )
     values = _one_router(system, busy) if policy.routers == 1 else _routers(system, policy, busy)
-    return labelled(values, system, attrs={"method": "PULL with many servers"})
+    result = labelled(values, system, attrs={"method": "PULL with many servers"})
+    return with_origin(result, system, policy)
 
 
 def _routers(system: System, policy: Pull, busy: np.ndarray) -> dict[str, float]:

@@ -303,8 +303,7 @@ class JobRun:
 
     def _attributes(self) -> dict[str, object]:
         attributes: dict[str, object] = {
-            "sizes": self.sizes.name,
-            "discipline": self.discipline,
+            "method": "simulation of jobs",
             "warm_up_time": self.warm_up_time,
         }
         if not self.sizes.has_moment(2):

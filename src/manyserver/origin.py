@@ -1,0 +1,64 @@
+"""What a result was computed for and by which version, as attributes that a file keeps."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["ORIGIN", "VERSION", "with_origin", "with_version"]
+
+VERSION = "manyserver_version"
+ORIGIN = ("system", "policy", "sizes", "discipline", "seed", "options", VERSION)
+"""Names of the attributes. The record of a point leaves them out: its parameters say the same."""
+
+
+def with_version(result: xr.Dataset) -> xr.Dataset:
+    """Say in the attributes of a result which version of the package computed it."""
+    # Not imported: the fingerprint of a point's code would change with every version.
+    return result.assign_attrs({VERSION: sys.modules["manyserver"].__version__})
+
+
+def with_origin(
+    result: xr.Dataset,
+    system: object,
+    policy: object,
+    *,
+    sizes: object = None,
+    discipline: str | None = None,
+    seed: object = None,
+    **options: object,
+) -> xr.Dataset:
+    """Say in the attributes of a result what it was computed for.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+    system, policy : System, Policy, or sequences of them
+    sizes : SizeLaw, optional
+        None where job sizes are exponential.
+    discipline : str, optional
+        None where it makes no difference.
+    seed : int or sequence of int, optional
+        None where nothing is random.
+    **options
+        Further arguments on which the result depends; None for those not given.
+
+    Returns
+    -------
+    xarray.Dataset
+        With the attributes :data:`ORIGIN`, as text; those that have no meaning are left out.
+    """
+    given = [f"{name}={value!r}" for name, value in options.items() if value is not None]
+    told = {
+        "system": repr(system),
+        "policy": repr(policy),
+        "sizes": "exponential" if sizes is None else repr(sizes),
+        "discipline": discipline,
+        "seed": None if seed is None else str(seed),
+        "options": ", ".join(given) or None,
+    }
+    known = {name: text for name, text in told.items() if text is not None}
+    return with_version(result.assign_attrs(known))
