@@ -3,8 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 from manyserver.compare import compare
-from manyserver.exact import exact
+from manyserver.exact import TooManyStates, exact
 from manyserver.mean_field import (
+    CriticalLoad,
+    NotSmooth,
     fixed_point,
     mean_field,
     pull_asymptotics,
@@ -17,14 +19,19 @@ from manyserver.policies import policy
 from manyserver.simulate import simulate
 from manyserver.sizes import sizes
 from manyserver.sojourn import sojourn_law
+from manyserver.version import __version__
 
 if TYPE_CHECKING:
     from manyserver.diffusion import halfin_whitt
 
 __all__ = [
+    "CriticalLoad",
+    "NotSmooth",
     "Pool",
     "System",
+    "TooManyStates",
     "UnstableSystem",
+    "__version__",
     "compare",
     "exact",
     "fixed_point",
@@ -48,3 +55,7 @@ def __getattr__(name: str) -> Any:
 
         return halfin_whitt
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
