@@ -164,10 +164,6 @@ class Plan:
             for item in self.study(study).config.fits
         ]
 
-    def wanted(self, study: str, unit: str) -> int:
-        """Return the number of points of a unit that are to be computed."""
-        return sum(not point.left_out for point in self.study(study).units[unit].points)
-
     def unit_files(self, study: str) -> list[str]:
         """Return the files of the units of a study, below the folder of results."""
         return [f"{study}/units/{unit}.jsonl" for unit in self.study(study).units]

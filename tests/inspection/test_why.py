@@ -122,7 +122,7 @@ def test_failures_are_told(project: "Project", monkeypatch: pytest.MonkeyPatch) 
         "small: 1 point to compute, 1 stored, 0 left out",
         "  1 failed before: ArithmeticError: no solution",
     ]
-    assert project.ask("status", "small")[1].split() == ["small", "2", "1", "1", "1", "0", "0"]
+    assert project.ask("status", "small")[1].split() == ["small", "2", "1", "1", "1", "0", "2"]
 
 
 def test_other_settings_of_a_fit_renew_it_alone(project: "Project") -> None:

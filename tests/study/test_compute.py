@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from numba import njit
 
-from manyserver.study.compute import compute_unit
+from manyserver.study.compute import compiling_told, compute_unit
 from manyserver.study.methods import mean_field
 from manyserver.study.points import Unit
 from manyserver.study.progress import Progress, State, read_state
@@ -252,6 +253,53 @@ def test_a_point_that_takes_long_is_seen_by_others(
     progress.end()
 
 
+def test_compiling_is_told_once_with_all_that_a_kernel_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    progress = Progress(lambda line: None)
+    told: list[bool] = []
+    monkeypatch.setattr(progress, "compiling", told.append)
+
+    @njit
+    def inner(x: float) -> float:
+        return x + 1
+
+    @njit
+    def outer(x: float) -> float:
+        return inner(x) * inner(2.0 * x)
+
+    with compiling_told("mean_field", progress):
+        inner(1)
+    assert told == []
+    with compiling_told("simulation", progress):
+        assert outer(1.0) == 6.0
+        assert outer(2.0) == 15.0
+    assert told == [True, False]
+    inner(True)
+    assert told == [True, False]
+
+
+def test_the_time_left_does_not_count_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("manyserver.study.progress.time.monotonic", lambda: now)
+    said: list[str] = []
+    progress = Progress(said.append)
+    progress.begin(total=10, reused=0, left_out=0)
+    now = 1.0
+    progress.compiling(True)
+    assert progress.state.compiling == 1
+    now = 21.0
+    assert progress.compiled == 20.0
+    progress.compiling(False)
+    now = 23.0
+    progress.computed("a point", seconds=3.0, compiled=20.0)
+    assert (progress.state.compiling, progress.state.seconds) == (0, 3.0)
+    assert said == [
+        "1 of 10 points, 0.33 per second, about 27 s left; 3.00 s for a point, "
+        "after 20 s of compiling"
+    ]
+
+
 @pytest.mark.parametrize("full", ["append", "unit file"])
 def test_a_full_disk_is_told_and_stops_the_unit(
     full: str, write_study: Any, run: Run, monkeypatch: pytest.MonkeyPatch
@@ -277,7 +325,7 @@ def test_a_file_that_cannot_grow_keeps_whole_lines(write_study: Any, tmp_path: P
     path = write_study({"sweep.arrival_rate": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]})
     code = (
         "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); "
         "from manyserver.__main__ import main; main()"
     )
     arguments = ["--config", str(path.parents[1]), "unit", "small", UNIT, "unit.jsonl"]

@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 
 from manyserver.study import run as run_module
+from manyserver.study.cost import Expected, time_left
 from manyserver.study.locks import FolderInUse
 from manyserver.study.progress import Progress, State, read_state
 from manyserver.study.run import Run, state_file
 
-UNITS = {("small", "one"): 3, ("small", "two"): 2}
+UNITS = {
+    ("small", "one"): Expected(3, "mean_field", None),
+    ("small", "two"): Expected(2, "exact", 0.5),
+}
 
 
 def tell(results: Path, unit: str, failed: bool = False) -> None:
@@ -36,6 +40,45 @@ def test_a_run_sums_up_its_units(tmp_path: Path) -> None:
     assert first.startswith("points: 1 computed, 0 reused, 1 failed, 2 left out, in ")
     assert first.endswith("; 3 not reached")
     assert table == ["Failed points:", "ValueError: no", "  small: a point"]
+
+
+def test_the_end_of_a_run_names_what_it_built(tmp_path: Path) -> None:
+    products = [
+        f"{study}/{name}"
+        for study in ("second", "first")
+        for name in ("cube.nc", "fits.csv", *(f"figures/{figure}.png" for figure in "abcd"))
+    ]
+    for file in products:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "first" / "cube.nc").touch()
+    (tmp_path / "first" / "figures" / "c.png").touch()
+    run = Run(tmp_path)
+    run.start({}, products)
+    for file in ("second/cube.nc", "second/fits.csv", *(f"second/figures/{f}.png" for f in "abcd")):
+        (tmp_path / file).touch()
+    os.utime(tmp_path / "first" / "figures" / "c.png", ns=(1, 1))
+    assert run.finish().splitlines()[1:] == [
+        "Built:",
+        f"  {tmp_path}/second: cube.nc, fits.csv, figures/a.png, .pdf, figures/b.png, .pdf, "
+        "figures/c.png, .pdf, and 1 more figures",
+        f"  {tmp_path}/first: figures/c.png, .pdf",
+        f"Look first at {tmp_path}/second/figures/a.png. {tmp_path}/README.md describes all files.",
+    ]
+
+
+def test_the_time_left_comes_from_what_is_known() -> None:
+    """From the unit itself, then from its method, then from the store, else it is not known."""
+    units = {("a", name): Expected(10, "simulation", None) for name in ("one", "two")}
+    one = State(total=10, computed=4, seconds=2.0, running={"a point": 0.0, "another": 0.0})
+    assert time_left(units, {}) == (0.0, False)
+    # Two points at a time: 6 and 10 points of half a second.
+    assert time_left(units, {("a", "one"): one}) == (4.0, True)
+    units["b", "three"] = Expected(2, "exact", 3.0)
+    assert time_left(units, {("a", "one"): one}) == (7.0, True)
+    units["b", "four"] = Expected(1, "fluid", None)
+    assert time_left(units, {("a", "one"): one}) == (7.0, False)
+    done = {name: State(total=n.points, computed=n.points) for name, n in units.items()}
+    assert time_left(units, done) == (0.0, True)
 
 
 def test_one_run_at_a_time(tmp_path: Path) -> None:

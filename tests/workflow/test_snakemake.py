@@ -45,6 +45,8 @@ def test_one_command_builds_everything_and_says_what_it_does(finished: Finished)
         "tiny: fit rates",
         "tiny: look for failed points",
     ]
+    assert "  results/tiny: cube.nc, fits.csv, figures/sojourn_against_load.png, .pdf\n" in said
+    assert "Look first at results/tiny/figures/sojourn_against_load.png." in said
     assert (results / "verified.txt").read_text() == "tiny: 8 points, none failed\n"
 
 

@@ -40,12 +40,12 @@ def unit(
     folder: Path, study: str, unit: str, output: Path, store: Path, threads: int, log: Path | None
 ) -> None:
     """Compute the points of a UNIT of STUDY that the store does not have; write OUTPUT."""
-    from manyserver.study.compute import compute_unit, use_kernel_cache
+    from manyserver.study.compute import KERNELS, compute_unit, use_kernel_cache
     from manyserver.study.store import Store
     from manyserver.study.sweep import read_study
 
     chosen = read_study(folder / "studies" / f"{study}.yaml").units[unit]
-    use_kernel_cache(chosen.points[0].method, Path(".cache/numba"))
+    use_kernel_cache(chosen.points[0].method, KERNELS)
     # Python would wait for the points being computed; those that are done are stored already.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with ExitStack() as stack:

@@ -36,7 +36,7 @@ def status(folder: Path, studies: tuple[str, ...], results: Path) -> None:
     from manyserver.inspection.status import status_table
 
     plan = plan_of(folder, *studies)
-    say(status_table([count(plan, name, results) for name in plan.names]))
+    say(status_table(count(plan, results)))
 
 
 @click.command()

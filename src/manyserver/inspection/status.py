@@ -24,7 +24,8 @@ class Status:
     failed : int
         Those that failed when the cube was built and are not stored since.
     seconds : float
-        CPU time that the others will take, estimated from stored points.
+        CPU time that the others will take, estimated from stored points; it includes the start
+        of their units, and compiling.
     """
 
     study: str
@@ -40,22 +41,27 @@ class Status:
         return self.points - self.stored - self.left_out
 
 
-def status(plan: Plan, name: str, results: Path) -> Status:
-    """Count the points of a study."""
-    points = plan.study(name).points
-    wanted = [point for point in points if not point.left_out]
-    store = Store(results / "points")
-    found = store.find(wanted)
+def status(plan: Plan, results: Path) -> list[Status]:
+    """Count the points of every study of a plan."""
+    timings = Timings(Store(results / "points"))
+    return [_status(plan, name, results, timings) for name in plan.names]
+
+
+def _status(plan: Plan, name: str, results: Path, timings: Timings) -> Status:
+    study = plan.study(name)
+    wanted = [point for point in study.points if not point.left_out]
+    found = timings.store.find(wanted)
     missing = [point for point in wanted if point.id not in found]
     failed = failures_in(results / name / "cube.nc") if missing else {}
-    timings = Timings(store)
+    ids = {point.id for point in missing}
+    units = [u for u in study.units.values() if not ids.isdisjoint(p.id for p in u.points)]
     return Status(
         study=name,
-        points=len(points),
+        points=len(study.points),
         stored=len(wanted) - len(missing),
-        left_out=len(points) - len(wanted),
+        left_out=len(study.points) - len(wanted),
         failed=sum(point.id in failed for point in missing),
-        seconds=sum(timings.cost(point).typical for point in missing),
+        seconds=timings.overhead(units) + sum(timings.cost(point).typical for point in missing),
     )
 
 

@@ -2,9 +2,11 @@
 
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
@@ -20,11 +22,18 @@ from manyserver.study.unit_file import write_unit
 from manyserver.version import __version__
 
 __all__ = [
+    "KERNELS",
+    "compiling_told",
     "compute_unit",
+    "kernel_cache",
     "point_name",
     "use_kernel_cache",
     "versions",
 ]
+
+
+KERNELS = Path(".cache/numba")
+"""Where numba keeps machine code, in the folder of a project."""
 
 
 def versions() -> dict[str, str]:
@@ -47,9 +56,49 @@ def use_kernel_cache(method: str, folder: Path) -> None:
     """
     if "numba" in sys.modules:
         raise RuntimeError("numba is imported too early; its cache cannot be chosen any more")
+    os.environ["NUMBA_CACHE_DIR"] = str(kernel_cache(method, folder))
+
+
+def kernel_cache(method: str, folder: Path) -> Path:
+    """Return where numba keeps the machine code of this version of the code of a method."""
     module = methods.load(method)
     name = fingerprint(f"{methods.__name__}.{method}", without=module.STARTS_FROM)
-    os.environ["NUMBA_CACHE_DIR"] = str(folder.resolve() / name)
+    return folder.resolve() / name
+
+
+@contextmanager
+def compiling_told(method: str, progress: Progress) -> Iterator[None]:
+    """Say when numba compiles, if a method has something compiled."""
+    if not methods.compiles(method):
+        yield
+        return
+    # Imported here because it takes a second, and reads its settings when it is imported.
+    from numba.core import event
+
+    class Listener(event.Listener):  # type: ignore[misc]
+        """What a kernel calls is compiled while it is."""
+
+        def __init__(self) -> None:
+            self.depth, self.lock = 0, threading.Lock()
+
+        def _count(self, change: int) -> None:
+            with self.lock:
+                self.depth += change
+                if self.depth == (change > 0):
+                    progress.compiling(change > 0)
+
+        def on_start(self, event: object) -> None:
+            self._count(1)
+
+        def on_end(self, event: object) -> None:
+            self._count(-1)
+
+    listener = Listener()
+    event.register("numba:compile", listener)
+    try:
+        yield
+    finally:
+        event.unregister("numba:compile", listener)
 
 
 def compute_unit(
@@ -117,10 +166,14 @@ class _Work:
     def run(self) -> dict[str, Record]:
         """Compute what is missing, last what another process computes at the moment."""
         # High loads take longest; starting with them lets the threads end together.
-        busy = self._attempt_all(list(reversed(self.missing.values())), wait=False)
-        if busy:
-            self.progress.say("waiting for another job that computes the same points")
-            self._attempt_all(busy, wait=True)
+        missing = list(reversed(self.missing.values()))
+        if not missing:
+            return self.found
+        with compiling_told(missing[0].method, self.progress):
+            busy = self._attempt_all(missing, wait=False)
+            if busy:
+                self.progress.say("waiting for another job that computes the same points")
+                self._attempt_all(busy, wait=True)
         return self.found
 
     def _attempt_all(self, points: list[Point], wait: bool) -> list[Point]:
@@ -160,7 +213,7 @@ class _Work:
 
     def _compute(self, point: Point, name: str) -> None:
         self.progress.start(name)
-        began = time.perf_counter()
+        began, compiled = time.perf_counter(), self.progress.compiled
         method = methods.load(point.method)
         options = method.Options(**point.options)
         subject = point.subject
@@ -170,10 +223,11 @@ class _Work:
             keywords = {**keywords, "cache": kept}
         result = method.compute(*subject.arguments, options, point.seed or 0, **keywords)
         record = record_of(point, result, self.versions)
-        seconds = time.perf_counter() - began
+        compiled = self.progress.compiled - compiled
+        seconds = max(0.0, time.perf_counter() - began - compiled)
         self.store.append(point, record, round(seconds, 3))
         self.found[point.id] = record
-        self.progress.computed(name, seconds, kept.reused, kept.needed)
+        self.progress.computed(name, seconds, kept.reused, kept.needed, compiled)
 
 
 def point_name(point: Point) -> str:

@@ -1,21 +1,39 @@
 """How long points will take, from what stored ones took; at first from a rough guess."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import ceil
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from manyserver.study import methods
+from manyserver.study.compute import KERNELS, kernel_cache
 from manyserver.study.points import Point, Unit
+from manyserver.study.progress import State
 from manyserver.study.records import unseal
 from manyserver.study.store import Store
 
-__all__ = ["Cost", "Timings", "job_memory", "job_minutes"]
+__all__ = [
+    "Cost",
+    "Expected",
+    "Left",
+    "Name",
+    "Timings",
+    "expected",
+    "job_memory",
+    "job_minutes",
+    "time_left",
+]
 
-GUESSED_SECONDS = {"simulation": 10.0, "exact": 10.0}
-"""Time of a point of a method without stored timings."""
-GUESS = 2.0
-"""The same, for other methods."""
+Name = tuple[str, str]
+"""A unit: its study and its own name."""
+FEWEST = 3
+"""Points that tell how long others of their method will take."""
+START_SECONDS = 1.5
+"""Time that the process of a unit takes to start."""
+COMPILE_SECONDS = 20.0
+"""Time that it takes to compile the kernels of a method."""
 MOST_READ = 500
 """Points of other cells that are looked at."""
 START_MINUTES = 3
@@ -32,6 +50,19 @@ class Cost:
 
     typical: float
     worst: float
+    guessed: bool = False
+    """Whether it rests on no stored point of the method."""
+
+
+GUESSES = {
+    "mean_field": Cost(0.01, 2.0),
+    "simulation": Cost(0.15, 10.0),
+    "exact": Cost(1.0, 10.0),
+}
+"""Times of points of a method without stored ones, as they are in the studies that come with the
+package, on a computer of 2024."""
+GUESS = Cost(0.5, 2.0)
+"""The same, for other methods."""
 
 
 class Timings:
@@ -41,10 +72,14 @@ class Timings:
     ----------
     store : Store
         The store.
+    kernels : pathlib.Path
+        Where numba keeps machine code.
     """
 
-    def __init__(self, store: Store):
+    def __init__(self, store: Store, kernels: Path = KERNELS):
         self.store = store
+        self.kernels = kernels
+        self._compiled: set[Path] = set()
         self._cells: dict[tuple[str, str], list[_Timing]] = {}
         self._methods: dict[str, Cost] = {}
 
@@ -61,6 +96,22 @@ class Timings:
             self._methods[point.method] = self._method(point.method)
         return self._methods[point.method]
 
+    def overhead(self, units: Iterable[Unit]) -> float:
+        """Estimate what units take besides their points: to start, and to compile kernels.
+
+        A kernel that is not kept yet counts for the first unit that needs it, also among those
+        that earlier calls have asked for.
+        """
+        seconds = 0.0
+        for unit in units:
+            seconds += START_SECONDS
+            method = unit.points[0].method
+            kernel = kernel_cache(method, self.kernels)
+            if methods.compiles(method) and kernel not in self._compiled and not kernel.exists():
+                self._compiled.add(kernel)
+                seconds += COMPILE_SECONDS
+        return seconds
+
     def _cell(self, point: Point) -> list["_Timing"]:
         cell = (point.method, point.cell)
         if cell not in self._cells:
@@ -71,8 +122,7 @@ class Timings:
         found = islice(self._read(f"{method}-*/*.jsonl"), MOST_READ)
         seconds = [stored.seconds for stored in found]
         if not seconds:
-            guess = GUESSED_SECONDS.get(method, GUESS)
-            return Cost(guess, guess)
+            return replace(GUESSES.get(method, GUESS), guessed=True)
         return Cost(sum(seconds) / len(seconds), max(seconds))
 
     def _read(self, pattern: str) -> Iterable["_Timing"]:
@@ -107,6 +157,74 @@ def _scale(stored: _Timing, new: dict[str, Any]) -> float:
     if "horizon" in old and "horizon" in new:
         return float(new["horizon"] / old["horizon"])
     return 1.0
+
+
+class Expected(NamedTuple):
+    """What a unit is to compute."""
+
+    points: int
+    """Points that it needs, with those that are stored."""
+    method: str
+    seconds: float | None
+    """Mean time of those that are not, from stored points of the method; None without."""
+
+
+def expected(unit: Unit, timings: Timings) -> Expected:
+    """Say what a unit is to compute, and how long a point takes as far as the store tells."""
+    wanted = [point for point in unit.points if not point.left_out]
+    found = timings.store.find(wanted)
+    costs = [timings.cost(point) for point in wanted if point.id not in found]
+    known = bool(costs) and not any(cost.guessed for cost in costs)
+    mean = sum(cost.typical for cost in costs) / len(costs) if known else None
+    return Expected(len(wanted), unit.points[0].method, mean)
+
+
+class Left(NamedTuple):
+    """How much computing is left, as far as it is known."""
+
+    seconds: float
+    complete: bool
+    """Whether it counts all points that are left."""
+
+
+def time_left(expected: Mapping[Name, Expected], states: Mapping[Name, State]) -> Left:
+    """Estimate the time until all points are computed.
+
+    A point takes as long as those of its unit did, or those of its method in this run, or stored
+    ones. Where there are none of these, nothing is known. Compiling is left out.
+
+    Parameters
+    ----------
+    expected : mapping
+        What every unit of the run is to compute.
+    states : mapping
+        How far those units are that have begun.
+
+    Examples
+    --------
+    >>> units = {("a", "one"): Expected(12, "exact", None), ("a", "two"): Expected(9, "x", None)}
+    >>> time_left(units, {("a", "one"): State(total=12, computed=4, seconds=2.0)})
+    Left(seconds=4.0, complete=False)
+    """
+    methods: dict[str, list[State]] = {}
+    for unit, state in states.items():
+        methods.setdefault(expected[unit].method, []).append(state)
+    seconds, complete, workers = 0.0, True, 0
+    for unit, wanted in expected.items():
+        state = states.get(unit, State())
+        points = wanted.points - state.done
+        if not points:
+            continue
+        if unit in states:
+            workers += max(1, len(state.running))
+        alike = State.sum(methods.get(wanted.method, ()))
+        mean = next(
+            (one.seconds / one.computed for one in (state, alike) if one.computed >= FEWEST),
+            wanted.seconds,
+        )
+        seconds += points * (mean or 0.0)
+        complete = complete and mean is not None
+    return Left(seconds / max(1, workers), complete)
 
 
 def job_minutes(unit: Unit, store: Store, threads: int, attempt: int) -> int:

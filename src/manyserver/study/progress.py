@@ -25,6 +25,10 @@ class State:
         Points that the unit needs.
     computed, reused, left_out : int
         Points computed now, answered from the store, and never computed.
+    compiling : int
+        Processes that compile their kernel at the moment.
+    seconds : float
+        Time behind the points that were computed now, without compiling.
     replications, found_replications : int
         Replications behind the points that were computed now, and those of them that an earlier
         request had measured.
@@ -38,6 +42,8 @@ class State:
     computed: int = 0
     reused: int = 0
     left_out: int = 0
+    compiling: int = 0
+    seconds: float = field(default=0.0, compare=False)
     replications: int = 0
     found_replications: int = 0
     failed: dict[str, str] = field(default_factory=dict)
@@ -63,6 +69,8 @@ class State:
             result.computed += state.computed
             result.reused += state.reused
             result.left_out += state.left_out
+            result.compiling += state.compiling
+            result.seconds += state.seconds
             result.replications += state.replications
             result.found_replications += state.found_replications
             result.failed |= state.failed
@@ -103,6 +111,8 @@ class Progress:
         self.state = State()
         self._lock = threading.Lock()
         self._began = time.monotonic()
+        self._compiled = 0.0
+        self._compiling_since: float | None = None
         self._written = -SECONDS
         self._later: threading.Timer | None = None
 
@@ -118,7 +128,36 @@ class Progress:
             self.state.running[point] = time.time()
             self._write()
 
-    def computed(self, point: str, seconds: float, found: int = 0, replications: int = 0) -> None:
+    def compiling(self, now: bool) -> None:
+        """Say that a kernel is being compiled, or not any more."""
+        with self._lock:
+            if now:
+                self._compiling_since = time.monotonic()
+            else:
+                self._compiled = self._compiled_until_now
+                self._compiling_since = None
+            self.state.compiling = int(now)
+            self._write()
+
+    @property
+    def compiled(self) -> float:
+        """Seconds of compiling so far."""
+        with self._lock:
+            return self._compiled_until_now
+
+    @property
+    def _compiled_until_now(self) -> float:
+        since = self._compiling_since
+        return self._compiled + (0.0 if since is None else time.monotonic() - since)
+
+    def computed(
+        self,
+        point: str,
+        seconds: float,
+        found: int = 0,
+        replications: int = 0,
+        compiled: float = 0.0,
+    ) -> None:
         """Say that a point is stored, and tell it in the log.
 
         Parameters
@@ -126,22 +165,27 @@ class Progress:
         point : str
             Its name.
         seconds : float
-            Time that it took.
+            Time that it took, without compiling.
         found, replications : int, optional
             Replications that an earlier request had measured, and all.
+        compiled : float, optional
+            Time that it waited for its kernel to be compiled.
         """
         with self._lock:
             self.state.running.pop(point, None)
             self.state.computed += 1
+            self.state.seconds += seconds
             self.state.replications += replications
             self.state.found_replications += found
             self._write()
-            spent = max(time.monotonic() - self._began, 1e-3)
+            # The next points need no compiling.
+            spent = max(time.monotonic() - self._began - self._compiled_until_now, 1e-3)
             rate = self.state.computed / spent
             left = (self.state.total - self.state.done) / rate
             self.say(
                 f"{self.state.done} of {self.state.total} points, {rate:.2g} per second, "
                 f"about {left:.0f} s left; {seconds:.2f} s for {point}"
+                + (f", after {compiled:.0f} s of compiling" if compiled else "")
                 + (f", {found} of {replications} replications reused" if found else "")
             )
 

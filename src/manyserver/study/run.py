@@ -4,15 +4,18 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+from manyserver.study.cost import Expected, Left, Name, time_left
 from manyserver.study.locks import sole_run
 from manyserver.study.progress import State, read_state
 
-__all__ = ["Run", "failure_table", "progress_line", "state_file"]
+__all__ = ["Run", "failure_table", "product_list", "progress_line", "state_file"]
 
+MOST_NAMED = 3
+"""Figures of a study that are named at the end of a run."""
 LIVE_SECONDS = 1.0
 """Time between two looks on a terminal."""
 PLAIN_SECONDS = 15.0
@@ -38,7 +41,7 @@ def span(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
-def progress_line(state: State, expected: int, seconds: float, now: float) -> str:
+def progress_line(state: State, expected: int, left: Left, now: float) -> str:
     """Say in one line how far a run is.
 
     Parameters
@@ -47,22 +50,30 @@ def progress_line(state: State, expected: int, seconds: float, now: float) -> st
         Sum over all units that have begun.
     expected : int
         Points of all units of the run.
-    seconds : float
-        How long the run has been going on.
+    left : Left
+        How much is left.
     now : float
         Seconds since the epoch.
 
     Examples
     --------
     >>> state = State(computed=20, reused=10, running={"mean_field, load 0.5": 100.0})
-    >>> progress_line(state, expected=50, seconds=10.0, now=104.0)
-    '30 of 50 points, 2 per second, about 10 s left; slowest: mean_field, load 0.5 (4 s)'
+    >>> progress_line(state, expected=50, left=Left(10.0, True), now=104.0)
+    '30 of 50 points, about 10 s of computing left; slowest: mean_field, load 0.5 (4 s)'
+    >>> progress_line(State(total=50, compiling=2), 50, Left(0.0, False), now=104.0)
+    '0 of 50 points, compiling (once for every version of the code), time left not known yet'
     """
     parts = [f"{state.done} of {expected} points"]
-    rate = state.computed / seconds if seconds > 0 else 0.0
-    if rate > 0:
-        parts.append(f"{rate:.2g} per second")
-        parts.append(f"about {span((expected - state.done) / rate)} left")
+    if state.compiling:
+        parts.append("compiling (once for every version of the code)")
+    if state.done >= expected:
+        parts.append("cubes, tables and figures follow")
+    elif left.complete or left.seconds:
+        parts.append(
+            f"{'about' if left.complete else 'at least'} {span(left.seconds)} of computing left"
+        )
+    else:
+        parts.append("time left not known yet")
     if state.failed:
         parts.append(f"{len(state.failed)} failed")
     line = ", ".join(parts)
@@ -70,6 +81,41 @@ def progress_line(state: State, expected: int, seconds: float, now: float) -> st
         name, since = min(state.running.items(), key=lambda item: item[1])
         line += f"; slowest: {name} ({span(max(0.0, now - since))})"
     return line
+
+
+def product_list(results: Path, files: Iterable[str]) -> list[str]:
+    """List cubes, tables and figures, a line for every study, and say what to look at first.
+
+    Parameters
+    ----------
+    results : pathlib.Path
+        Folder of the results.
+    files : iterable of str
+        Below it, as ``STUDY/FILE``.
+
+    Examples
+    --------
+    >>> product_list(Path("results"), ["a/cube.nc", "a/figures/load.png", "a/figures/load.pdf"])
+    ['Built:', '  results/a: cube.nc, figures/load.png, .pdf',
+     'Look first at results/a/figures/load.png. results/README.md describes all files.']
+    """
+    studies: dict[str, list[str]] = {}
+    for file in files:
+        study, name = file.split("/", 1)
+        studies.setdefault(study, []).append(name)
+    if not studies:
+        return []
+    lines = ["Built:"]
+    for study, names in studies.items():
+        told = [name for name in names if not name.startswith("figures/")]
+        drawn = [name for name in names if name.endswith(".png")]
+        told += [f"{name}, .pdf" for name in drawn[:MOST_NAMED]]
+        if len(drawn) > MOST_NAMED:
+            told.append(f"and {len(drawn) - MOST_NAMED} more figures")
+        lines.append(f"  {results / study}: {', '.join(told)}")
+    pictures = [f"{study}/{name}" for study in studies for name in studies[study] if ".png" in name]
+    first = f"Look first at {results / pictures[0]}. " if pictures else ""
+    return [*lines, f"{first}{results / 'README.md'} describes all files."]
 
 
 def failure_table(failed: Mapping[str, str]) -> str:
@@ -106,20 +152,25 @@ class Run:
 
     def __init__(self, results: Path):
         self.results = results
-        self.files: dict[tuple[str, str], Path] = {}
+        self.files: dict[Name, Path] = {}
+        self.units: dict[Name, Expected] = {}
         self.expected = 0
+        self._products: dict[str, int | None] = {}
         self._stack = ExitStack()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._began = time.monotonic()
 
-    def start(self, units: Mapping[tuple[str, str], int]) -> None:
+    def start(self, units: Mapping[Name, Expected], products: Iterable[str] = ()) -> None:
         """Lock the results and tell the progress from now on.
 
         Parameters
         ----------
         units : mapping
-            Number of points of every job that computes points, by its study and unit.
+            What every job that computes points is to compute.
+        products : iterable of str
+            Files below the folder of the results that the run may build, in the order in which
+            to name them.
 
         Raises
         ------
@@ -128,7 +179,9 @@ class Run:
         """
         self._stack.enter_context(sole_run(self.results))
         self.files = {unit: state_file(self.results, *unit) for unit in units}
-        self.expected = sum(units.values())
+        self.units = dict(units)
+        self.expected = sum(unit.points for unit in units.values())
+        self._products = {file: self._modified(file) for file in products}
         for file in self.files.values():
             file.unlink(missing_ok=True)
         self._began = time.monotonic()
@@ -136,7 +189,7 @@ class Run:
             self._thread.start()
 
     def finish(self) -> str:
-        """Unlock the results; return the totals, and a table of what failed."""
+        """Unlock the results; return the totals, what failed, and what was built."""
         self._over.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -148,22 +201,34 @@ class Run:
             lines[0] += f"; {unfinished} not reached"
         if state.failed:
             lines += ["Failed points:", failure_table(state.failed)]
-        return "\n".join(lines)
+        now = {file: self._modified(file) for file in self._products}
+        built = [file for file, at in now.items() if at not in (None, self._products[file])]
+        return "\n".join([*lines, *product_list(self.results, built)])
 
-    def _state(self) -> State:
-        found: list[State] = []
-        for (study, _), file in self.files.items():
+    def _modified(self, file: str) -> int | None:
+        try:
+            return (self.results / file).stat().st_mtime_ns
+        except FileNotFoundError:
+            return None
+
+    def _states(self) -> dict[Name, State]:
+        found: dict[Name, State] = {}
+        for unit, file in self.files.items():
             state = read_state(file)
             if state is not None:
                 # Studies may give the same name to different points.
-                state.failed = {f"{study}: {key}": why for key, why in state.failed.items()}
-                state.running = {f"{study}: {key}": at for key, at in state.running.items()}
-                found.append(state)
-        return State.sum(found)
+                state.failed = {f"{unit[0]}: {key}": why for key, why in state.failed.items()}
+                state.running = {f"{unit[0]}: {key}": at for key, at in state.running.items()}
+                found[unit] = state
+        return found
+
+    def _state(self) -> State:
+        return State.sum(self._states().values())
 
     def _line(self) -> str:
-        seconds = time.monotonic() - self._began
-        return progress_line(self._state(), self.expected, seconds, time.time())
+        states = self._states()
+        left = time_left(self.units, states)
+        return progress_line(State.sum(states.values()), self.expected, left, time.time())
 
     def _watch(self) -> None:
         if sys.stderr.isatty():

@@ -30,6 +30,9 @@ and imports what computes inside :func:`compute`, so that reading a study stays 
     the options, as plain values, in which points must agree so that one can start from what
     another has kept; `compute` of a method with this function also takes a `cache`, which is a
     :class:`manyserver.study.kept.Kept`;
+``COMPILES``
+    whether it has a kernel compiled, which takes some seconds once for every version of its code;
+    without it, it has not;
 ``ANSWER``
     the variable without which a result is wrong; without it, ``sojourn_mean``;
 ``FOLLOWS_JOBS``
@@ -46,7 +49,7 @@ from pydantic import BaseModel
 
 from manyserver.study import discovery
 
-__all__ = ["Method", "answer", "follows_jobs", "kept_options", "load", "names"]
+__all__ = ["Method", "answer", "compiles", "follows_jobs", "kept_options", "load", "names"]
 
 
 class Method(Protocol):
@@ -119,6 +122,17 @@ def kept_options(name: str, options: Mapping[str, Any]) -> dict[str, Any] | None
     method = load(name)
     chosen = getattr(method, "kept_options", None)
     return None if chosen is None else dict(chosen(method.Options(**options)))
+
+
+def compiles(name: str) -> bool:
+    """Return whether a method has a kernel compiled.
+
+    Examples
+    --------
+    >>> compiles("simulation"), compiles("mean_field")
+    (True, False)
+    """
+    return bool(getattr(load(name), "COMPILES", False))
 
 
 def follows_jobs(name: str) -> bool:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 TITLE = "Simulation of join the shortest queue, at finite n_servers."
 MODEL = "halfin_whitt"
 RANDOM = True
+COMPILES = True
 STARTS_FROM = ()
 ANSWER = "scaled_waiting_mean"
 BETAS = (0.01, 6.0)

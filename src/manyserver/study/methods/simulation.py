@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 TITLE = "Simulation, at finite n_servers."
 RANDOM = True
+COMPILES = True
 # A run starts at the mean-field fixed point and warms up for several relaxation times, until the
 # start is forgotten up to an error far below the half-width. So other code for the mean field
 # gives another draw from the same law: the stored points stay as good as new ones.
