@@ -25,7 +25,7 @@ LIMIT = ms.System(0.5, POOLS)
 SYSTEM = ms.System(0.5, POOLS, n_servers=4)
 POLICY = ms.policy("scheme1", d=[1, 1])
 PULL = ms.policy("pull", routers=2)
-FCFS = {"sizes": ms.sizes("erlang", shape=2), "discipline": "fcfs"}
+FCFS: dict[str, Any] = {"sizes": ms.sizes("erlang", shape=2), "discipline": "fcfs"}
 
 RESULTS: dict[str, Callable[[], xr.Dataset]] = {
     "simulate": lambda: ms.simulate(SYSTEM, POLICY, seed=7, horizon=50),

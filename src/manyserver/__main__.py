@@ -6,14 +6,24 @@ from typing import Any
 
 import click
 
-from manyserver.commands import COMMANDS
+from manyserver.commands import SECTIONS
 from manyserver.commands.base import FILE
 from manyserver.study.validation import ConfigError
 from manyserver.version import __version__
 
 
 class _Group(click.Group):
-    """Shows what is wrong with a configuration or a point without a traceback."""
+    """Lists the commands for people before those for the rules, and shows what is wrong with a
+    configuration or a point without a traceback.
+    """
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, self.commands))
+        for heading, commands in SECTIONS.items():
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(str(one.name).ljust(width), one.get_short_help_str(200)) for one in commands]
+                )
 
     def invoke(self, ctx: click.Context) -> Any:
         from manyserver.inspection.provenance import UnknownFile
@@ -40,12 +50,16 @@ class _Group(click.Group):
 )
 @click.pass_context
 def main(ctx: click.Context, folder: Path) -> None:
-    """Build parameter studies of large parallel-server systems, step by step."""
+    """Check parameter studies of large parallel-server systems, and look at their results.
+
+    They are built by `snakemake --cores all`. Run this in the folder that has config/ and results/.
+    """
     ctx.obj = folder
 
 
-for _command in COMMANDS:
-    main.add_command(_command)
+for _commands in SECTIONS.values():
+    for _command in _commands:
+        main.add_command(_command)
 
 
 if __name__ == "__main__":

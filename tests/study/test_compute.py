@@ -266,7 +266,7 @@ def test_compiling_is_told_once_with_all_that_a_kernel_calls(
 
     @njit
     def outer(x: float) -> float:
-        return inner(x) * inner(2.0 * x)
+        return inner(x) * inner(2.0 * x)  # type: ignore[no-any-return]
 
     with compiling_told("mean_field", progress):
         inner(1)

@@ -1,10 +1,12 @@
 """The commands ``manyserver VERB``; each is one call into the package."""
 
-from manyserver.commands import build, inspect
+from manyserver.commands.build import check, cube, figure, fits, schema, unit, verify
+from manyserver.commands.inspect import clean, diff, provenance, status, why
 
-__all__ = ["COMMANDS"]
+__all__ = ["SECTIONS"]
 
-COMMANDS = [
-    *(getattr(build, name) for name in build.__all__),
-    *(getattr(inspect, name) for name in inspect.__all__),
-]
+SECTIONS = {
+    "Commands": [check, status, why, provenance, diff, clean, schema],
+    "What the rules of the workflow call": [unit, cube, fits, figure, verify],
+}
+"""The commands by the heading under which the help lists them, in this order."""

@@ -17,7 +17,10 @@ __all__ = ["check", "cube", "figure", "fits", "schema", "unit", "verify"]
 @click.argument("studies", nargs=-1)
 @click.pass_obj
 def check(folder: Path, studies: tuple[str, ...]) -> None:
-    """Check STUDIES (default: those in config.yaml) and say how large they are."""
+    """Say what is wrong with studies, or how large they are.
+
+    STUDIES are names of studies, by default those in config.yaml.
+    """
     plan = plan_of(folder, *(Path(study).stem for study in studies))
     for name in plan.names:
         study = plan.study(name)
@@ -32,8 +35,20 @@ def check(folder: Path, studies: tuple[str, ...]) -> None:
 @click.argument("study")
 @click.argument("unit")
 @click.argument("output", type=FILE)
-@click.option("--store", type=FILE, default=Path("results/points"), show_default=True)
-@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option(
+    "--store",
+    type=FILE,
+    default=Path("results/points"),
+    show_default=True,
+    help="Folder with the points that are computed.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Points computed at a time.",
+)
 @click.option("--log", type=FILE, help="Where to tell all; by default the terminal.")
 @click.pass_obj
 def unit(
@@ -154,7 +169,7 @@ def verify(
 @click.command()
 @click.argument("folder", type=FILE, default=Path("workflow/schemas"))
 def schema(folder: Path) -> None:
-    """Write the JSON schemas of config.yaml and of a study's file into FOLDER."""
+    """Write JSON schemas of config.yaml and of studies, for editors, into FOLDER."""
     from manyserver.plan import schemas
 
     for name, text in schemas().items():

@@ -10,7 +10,13 @@ from manyserver.commands.base import FILE, plan_of, say
 
 __all__ = ["clean", "diff", "provenance", "status", "why"]
 
-RESULTS = click.option("--results", type=FILE, default=Path("results"), show_default=True)
+RESULTS = click.option(
+    "--results",
+    type=FILE,
+    default=Path("results"),
+    show_default=True,
+    help="Folder with the results.",
+)
 
 
 @click.command()
@@ -18,7 +24,10 @@ RESULTS = click.option("--results", type=FILE, default=Path("results"), show_def
 @RESULTS
 @click.pass_obj
 def why(folder: Path, studies: tuple[str, ...], results: Path) -> None:
-    """Say what the next run would compute and redraw for STUDIES, and why."""
+    """Say what the next run would compute and redraw, and why.
+
+    STUDIES are names of studies, by default those in config.yaml.
+    """
     from manyserver.inspection.why import why as answer
 
     plan = plan_of(folder, *studies)
@@ -31,7 +40,11 @@ def why(folder: Path, studies: tuple[str, ...], results: Path) -> None:
 @RESULTS
 @click.pass_obj
 def status(folder: Path, studies: tuple[str, ...], results: Path) -> None:
-    """Count the points of STUDIES that are stored, and estimate the time for the others."""
+    """Count the points that are stored, and estimate the time for the others.
+
+    STUDIES are names of studies, by default those in config.yaml. The time is what computing takes
+    on one core; making cubes, tables and figures adds some seconds for each.
+    """
     from manyserver.inspection.status import status as count
     from manyserver.inspection.status import status_table
 
@@ -45,7 +58,7 @@ def status(folder: Path, studies: tuple[str, ...], results: Path) -> None:
 @RESULTS
 @click.pass_obj
 def clean(folder: Path, unreferenced: bool, yes: bool, results: Path) -> None:
-    """List what the store has and no study of the project uses, and remove it if you agree."""
+    """List stored points that no study uses, and remove them if you agree."""
     from manyserver.inspection.clean import find_waste, remove_waste
     from manyserver.plan import Plan
     from manyserver.study.store import Store
@@ -69,7 +82,10 @@ def clean(folder: Path, unreferenced: bool, yes: bool, results: Path) -> None:
 @click.command()
 @click.argument("file", type=FILE)
 def provenance(file: Path) -> None:
-    """Print what FILE (a unit, cube, figure or table of fits) says of where it comes from."""
+    """Print where a cube, a figure, a table of fits or a unit comes from.
+
+    FILE is one of these in the folder of the results.
+    """
     from manyserver.inspection.provenance import provenance as told
 
     say(json.dumps(told(file), indent=2, ensure_ascii=False))
@@ -93,7 +109,10 @@ def provenance(file: Path) -> None:
     help="Relative tolerance of values without half-widths.",
 )
 def diff(first: Path, second: Path, level: float, relative: float) -> None:
-    """List the points at which the cubes FIRST and SECOND differ by more than their errors."""
+    """List where two cubes differ by more than their errors.
+
+    FIRST and SECOND are files cube.nc. The exit status is 1 if they differ.
+    """
     from manyserver.inspection.diff import compare_cubes, diff_report
 
     try:
