@@ -164,3 +164,37 @@ def test_infinite_variances_are_not_drawn_and_their_means_are_hollow(cube: xr.Da
     assert faces.count("white") == 1
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert "half-width not reliable" in labels
+
+
+def test_a_simulated_value_without_a_half_width_is_not_taken_for_exact(cube: xr.Dataset) -> None:
+    batches = xr.full_like(cube["sojourn_mean"], 32.0)
+    unknown = cube.assign(
+        n_batches=batches,
+        n_controls=0 * batches,
+        sojourn_mean_half_width=np.nan * cube["sojourn_mean_half_width"],
+        sojourn_quantile_half_width=np.nan * cube["sojourn_quantile_half_width"],
+    )
+    told = fits.compute("targets", unknown, {"at_most": 1e6, "jobs": ["a"]})
+    judged = told[told["parameter"].str.startswith("percentile")]
+    assert set(judged["note"]) == {"cannot tell: no half-width"}
+    assert judged["standard_error"].isna().all()
+    told = fits.compute("insensitivity", unknown)
+    means = told[told["quantity"] == "sojourn_mean"]
+    assert means["note"].str.startswith("cannot tell: no half-width").all()
+    assert means["standard_error"].isna().all()
+
+
+@pytest.mark.parametrize("swept", ["load", "arrival_rate"])
+def test_targets_say_for_which_load_they_hold(swept: str, cube: xr.Dataset) -> None:
+    if swept == "load":
+        cube = cube.drop_vars("load").rename(arrival_rate="load")
+        cube = cube.assign_coords(arrival_rate=("load", 0.5 * cube["load"].values))
+    else:
+        cube = cube.assign_coords(load=(swept, 2 * cube[swept].values))
+    told = fits.compute("targets", cube, {"at_most": 5, "jobs": ["a"]})
+    judged = told["parameter"].str.startswith("percentile")
+    assert told["load"][judged].tolist() == 2 * cube["load"].values.tolist()
+    assert told["arrival_rate"][judged].tolist() == 2 * cube["arrival_rate"].values.tolist()
+    # The largest load is an estimate, and holds at no load alone; of a grid, it has no error.
+    assert told[["load", "arrival_rate", "standard_error"]][~judged].isna().all(axis=None)
+    assert told["standard_error"][told["estimate"].isna()].isna().all()

@@ -15,6 +15,7 @@ __all__ = [
     "at_limit",
     "each_jobs",
     "finite",
+    "half_width",
     "known_levels",
     "points",
     "rate_dimension",
@@ -128,20 +129,26 @@ def standard_errors(part: "xr.Dataset", variable: str) -> np.ndarray | None:
     return np.asarray(part[name].values, dtype=float) / NORMAL_QUANTILE
 
 
+def half_width(place: "xr.Dataset", variable: str) -> float:
+    """Return the half-width of a variable at a point: 0 of an exact method, NaN if not known."""
+    name = f"{variable}_half_width"
+    width = float(place[name]) if name in place else np.nan
+    simulated = "n_batches" in place and bool(np.isfinite(place["n_batches"]))
+    return 0.0 if np.isnan(width) and not simulated else width
+
+
 def student_error(place: "xr.Dataset", variable: str) -> tuple[float, float]:
     """Return the standard error of a variable at a point, and the degrees of freedom behind it.
 
-    Zero and infinitely many if the method has no half-width.
+    Zero and infinitely many of an exact method; NaN if the half-width is not known.
     """
-    name = f"{variable}_half_width"
-    if name not in place or np.isnan(place[name]):
-        return 0.0, np.inf
-    if "n_batches" not in place or np.isnan(place["n_batches"]):
-        return float(place[name]) / NORMAL_QUANTILE, np.inf
+    width = half_width(place, variable)
+    if width == 0 or "n_batches" not in place or np.isnan(place["n_batches"]):
+        return width / NORMAL_QUANTILE, np.inf
     from scipy.special import stdtrit
 
     freedom = max(1.0, float(place["n_batches"]) - 1 - float(place["n_controls"]))
-    return float(place[name]) / float(stdtrit(freedom, 0.975)), freedom
+    return width / float(stdtrit(freedom, 0.975)), freedom
 
 
 def known_levels(tail: np.ndarray) -> np.ndarray:

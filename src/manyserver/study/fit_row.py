@@ -20,6 +20,7 @@ COLUMNS = (
     "method",
     "n_servers",
     "arrival_rate",
+    "load",
     "beta",
     "pool",
     "level",
@@ -36,7 +37,7 @@ COLUMNS = (
 )
 """Columns of the table. A column is empty where it has no meaning; `window` and `excluded` hold
 values of what the fit runs over."""
-PLACES = ("system", "policy", "jobs", "arrival_rate", "beta")
+PLACES = ("system", "policy", "jobs", "arrival_rate", "load", "beta")
 """Columns that say which curve of the cube was fitted."""
 
 
@@ -91,7 +92,8 @@ def fit_row(
         "quantity": quantity,
         "parameter": parameter,
         "estimate": rate.estimate,
-        "standard_error": rate.standard_error,
+        # What is not known has no error.
+        "standard_error": rate.standard_error if np.isfinite(rate.estimate) else np.nan,
         "expected": expected,
         "second_term": rate.second_term,
         "window": f"{rate.window[0]:g} to {rate.window[1]:g}",

@@ -29,6 +29,7 @@ __all__ = ["ACROSS_JOBS", "Comparison", "Options", "comparisons", "expected_devi
 
 ACROSS_JOBS = True
 LEVEL = 0.05
+NO_HALF_WIDTH = "cannot tell: no half-width"
 MEAN, VARIANCE = "sojourn_mean", "sojourn_variance"
 LIMIT, OTHERS, SPREAD = "limit", "reference", "variance"
 PARAMETERS = {
@@ -127,6 +128,9 @@ def _bounds(found: list[Comparison]) -> list[str]:
     """Say how far each mean is from the limit at most."""
     told = []
     for one in found:
+        if np.isnan(one.error):
+            told.append(NO_HALF_WIDTH)
+            continue
         reach = simultaneous_quantile(one.freedom, len(found), LEVEL) * one.error
         told.append(
             f"within {100 * (abs(one.estimate) + reach):.2g} % of the limit "
@@ -140,7 +144,9 @@ def _verdicts(found: list[Comparison], same: float) -> list[str]:
     ratios = np.array([(one.estimate - same) / one.error for one in found])
     chances = holm(p_value(ratios, np.array([one.freedom for one in found])))
     return [
-        f"{'differs' if chance < LEVEL else 'agrees'}: z = {ratio:.2f}, p = {chance:.2g} "
+        NO_HALF_WIDTH
+        if np.isnan(ratio)
+        else f"{'differs' if chance < LEVEL else 'agrees'}: z = {ratio:.2f}, p = {chance:.2g} "
         f"(Holm, {len(found)} rows)"
         for ratio, chance in zip(ratios, chances, strict=True)
     ]

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from manyserver.statistics.rates import Rate
 from manyserver.study.config import Strict
-from manyserver.study.curves import NORMAL_QUANTILE, points, rate_dimension, select
+from manyserver.study.curves import NORMAL_QUANTILE, half_width, points, rate_dimension, select
 from manyserver.study.fit_row import FitOptions, fit_row
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
             if np.isnan(reached[policy]):
                 note = "meets at no load"
             yield fit_row(
-                curve.isel({dimension: -1}).drop_vars("arrival_rate"),
-                _rate(reached[policy], 0.0, (float(rates[0]), float(rates[-1])), note),
+                curve.isel({dimension: -1}).drop_vars(("arrival_rate", "load"), errors="ignore"),
+                _rate(reached[policy], np.nan, (float(rates[0]), float(rates[-1])), note),
                 method=method,
                 quantity=name,
                 parameter=f"largest {dimension} that meets {options.at_most:g}",
@@ -210,15 +210,16 @@ def _answer(point: "xr.Dataset", target: Target, scale: float) -> Answer:
         return Answer(
             np.nan, np.nan, "does not meet" if status == UNSTABLE else "cannot tell", status
         )
-    name = f"{QUANTITY}_half_width"
-    half_width = scale * float(np.nan_to_num(point[name])) if name in point else 0.0
+    width = scale * half_width(point, QUANTITY)
+    if np.isnan(width):
+        return Answer(value, np.nan, "cannot tell", "no half-width")
     if "interval_reliable" in point and point["interval_reliable"] == 0:
-        return Answer(value, half_width, "cannot tell", "interval not reliable")
-    if value + half_width <= target.at_most:
-        return Answer(value, half_width, "meets")
-    if value - half_width > target.at_most:
-        return Answer(value, half_width, "does not meet")
-    return Answer(value, half_width, "cannot tell", "the target is within the interval")
+        return Answer(value, width, "cannot tell", "interval not reliable")
+    if value + width <= target.at_most:
+        return Answer(value, width, "meets")
+    if value - width > target.at_most:
+        return Answer(value, width, "does not meet")
+    return Answer(value, width, "cannot tell", "the target is within the interval")
 
 
 def best(rates: np.ndarray, told: list[Answer]) -> float:
