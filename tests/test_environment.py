@@ -1,13 +1,16 @@
-"""environment.yml and pyproject.toml ask for the same packages in the same versions."""
+"""environment.yml and pyproject.toml ask for the same packages, in versions that were tested."""
 
 import re
 import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CONDA_NAMES = {
     "matplotlib": "matplotlib-base",
     "seaborn": "seaborn-base",
@@ -16,45 +19,52 @@ CONDA_NAMES = {
 """conda packages without the parts that nothing here uses."""
 
 
-def project() -> dict[str, Any]:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+def required() -> dict[str, Requirement]:
+    """What a run and the tests need, by name; an extra of this project stands for its content."""
+    groups, project = PROJECT["dependency-groups"], PROJECT["project"]
+    asked = [*project["dependencies"], *groups["workflow"], *groups["cluster"], *groups["dev"]]
+    found: dict[str, Requirement] = {}
+    for requirement in map(Requirement, asked):
+        if requirement.name == project["name"]:
+            inner = [project["optional-dependencies"][extra] for extra in requirement.extras]
+            found |= {r.name: r for items in inner for r in map(Requirement, items)}
+        else:
+            found[requirement.name] = requirement
+    return found
 
 
-def conda() -> dict[str, str]:
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
-    return dict(item.split(" ", 1) for item in environment["dependencies"])
-
-
-def name_of(requirement: str) -> str:
-    match = re.match(r"[A-Za-z0-9_.-]+", requirement)
-    assert match is not None
-    return CONDA_NAMES.get(match[0], match[0])
-
-
-def versions() -> dict[str, str]:
-    """Tested versions by conda name, as conda writes them."""
-    constraints = project()["tool"]["uv"]["constraint-dependencies"]
-    split = (constraint.split("==") for constraint in constraints)
-    return {name_of(name): f"={version.removesuffix('.*')}" for name, version in split}
-
-
-def required() -> list[str]:
-    content = project()
-    groups = content["dependency-groups"]
-    everything = [
-        *content["project"]["dependencies"],
-        *groups["workflow"],
-        *groups["cluster"],
-        *groups["dev"],
-    ]
-    return [name_of(requirement) for requirement in everything]
+def last_versions() -> dict[str, str]:
+    """Versions with which the tests ran last, by name."""
+    split = (one.split("==") for one in PROJECT["tool"]["uv"]["constraint-dependencies"])
+    return {name: version.removesuffix(".*") for name, version in split}
 
 
 def test_every_required_package_has_a_tested_version() -> None:
-    assert sorted(versions()) == sorted(required())
+    assert sorted(last_versions()) == sorted(required())
 
 
-def test_conda_gives_the_tested_versions() -> None:
-    packages = conda()
-    assert packages.pop("python") == project()["project"]["requires-python"]
-    assert packages == versions()
+@pytest.mark.parametrize("name", sorted(required()))
+def test_every_package_has_a_lower_bound_that_allows_the_tested_version(name: str) -> None:
+    (bound,) = required()[name].specifier
+    assert bound.operator == ">="
+    # The last number of a tested version is left out, and may be as large as it needs.
+    assert required()[name].specifier.contains(f"{last_versions()[name]}.999")
+
+
+def test_conda_asks_for_the_same_lower_bounds() -> None:
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    asked = {"python": PROJECT["project"]["requires-python"]} | {
+        CONDA_NAMES.get(name, name): str(one.specifier) for name, one in required().items()
+    }
+    assert dict(item.split(" ", 1) for item in environment["dependencies"]) == asked
+
+
+def test_users_of_pip_get_the_workflow_as_an_extra() -> None:
+    assert PROJECT["dependency-groups"]["workflow"] == ["manyserver[workflow]"]
+    assert "snakemake" in required()
+
+
+def test_the_workflow_refuses_an_older_snakemake() -> None:
+    snakefile = (ROOT / "workflow" / "Snakefile").read_text()
+    (asked,) = re.findall(r'^min_version\("(.*)"\)$', snakefile, re.MULTILINE)
+    assert f">={asked}" == str(required()["snakemake"].specifier)
