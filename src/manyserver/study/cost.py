@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from manyserver.study import methods
 from manyserver.study.compute import KERNELS, kernel_cache
 from manyserver.study.points import Point, Unit
-from manyserver.study.progress import State
+from manyserver.study.progress import FEWEST, State
 from manyserver.study.records import unseal
 from manyserver.study.store import Store
 
@@ -28,8 +28,6 @@ __all__ = [
 
 Name = tuple[str, str]
 """A unit: its study and its own name."""
-FEWEST = 3
-"""Points that tell how long others of their method will take."""
 START_SECONDS = 1.5
 """Time that the process of a unit takes to start."""
 COMPILE_SECONDS = 20.0

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from manyserver.study.store import replacing
 
-__all__ = ["Progress", "State", "read_state"]
+__all__ = ["FEWEST", "Progress", "State", "read_state"]
 
 SECONDS = 1.0
 """Time between two writes of the file."""
+FEWEST = 3
+"""Points that tell how long others will take."""
 
 
 @dataclass
@@ -183,8 +185,9 @@ class Progress:
             rate = self.state.computed / spent
             left = (self.state.total - self.state.done) / rate
             self.say(
-                f"{self.state.done} of {self.state.total} points, {rate:.2g} per second, "
-                f"about {left:.0f} s left; {seconds:.2f} s for {point}"
+                f"{self.state.done} of {self.state.total} points, {rate:.2g} per second"
+                + (f", about {left:.0f} s left" if self.state.computed >= FEWEST else "")
+                + f"; {seconds:.2f} s for {point}"
                 + (f", after {compiled:.0f} s of compiling" if compiled else "")
                 + (f", {found} of {replications} replications reused" if found else "")
             )
