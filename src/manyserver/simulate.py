@@ -41,6 +41,8 @@ def simulate(
 ) -> xr.Dataset:
     """Simulate a system, with exponential job sizes or any others.
 
+    The first simulation after an installation compiles for some seconds.
+
     Every replication starts at the mean-field fixed point and warms up for ten relaxation times.
     Where servers announce themselves the limit does not tell how slowly the system settles; then a
     pilot does, also for a given horizon.

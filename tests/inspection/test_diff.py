@@ -43,6 +43,14 @@ def test_equal_laws_are_seldom_called_different(tmp_path: Path) -> None:
     assert alarms <= 11
 
 
+def test_infinite_values_are_compared(tmp_path: Path) -> None:
+    rates = [0.1, 0.2]
+    first = write(tmp_path / "a.nc", np.array([np.inf, 1.0]), rates)
+    second = write(tmp_path / "b.nc", np.array([np.inf, np.inf]), rates)
+    assert compare_cubes(first, first, 0.01, 1e-9).same
+    assert len(compare_cubes(first, second, 0.01, 1e-9).differences) == 1
+
+
 def test_what_differs_is_told_with_what_was_allowed(project: "Project", tmp_path: Path) -> None:
     first = write(tmp_path / "a.nc", np.array([5.0, 5.0, 5.0]), [0.1, 0.2, 0.3])
     second = write(tmp_path / "b.nc", np.array([5.1, 6.0, 5.0]), [0.1, 0.2, 0.4])

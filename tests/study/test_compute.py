@@ -294,8 +294,10 @@ def test_the_time_left_does_not_count_compiling(monkeypatch: pytest.MonkeyPatch)
     now = 23.0
     progress.computed("a point", seconds=3.0, compiled=20.0)
     assert (progress.state.compiling, progress.state.seconds) == (0, 3.0)
-    for now in (24.0, 26.0):
-        progress.computed("another", seconds=1.0)
+    now = 24.0
+    progress.computed("another", seconds=1.0)
+    now = 26.0
+    progress.computed("another", seconds=1.0)
     assert said == [
         "1 of 10 points, 0.33 per second; 3.00 s for a point, after 20 s of compiling",
         "2 of 10 points, 0.5 per second; 1.00 s for another",

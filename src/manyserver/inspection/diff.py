@@ -147,7 +147,8 @@ def _compare(a: Any, b: Any, level: float, relative: float) -> Comparison:
         allowed = _allowed(pair, level / max(tests, 1), relative)
         both = ~np.isnan(pair.first) & ~np.isnan(pair.second)
         deterministic += int((both & ~_simulated(pair)).sum())
-        wrong = both & (np.abs(pair.first - pair.second) > allowed)
+        with np.errstate(invalid="ignore"):
+            wrong = both & (np.abs(pair.first - pair.second) > allowed)
         differences += _told(name, pair, allowed, wrong, common)
     return Comparison(differences, only[0], only[1], tests, deterministic)
 
@@ -216,6 +217,8 @@ def _allowed(pair: _Pair, level: float, relative: float) -> np.ndarray:
     from scipy.special import stdtrit
 
     size = np.maximum(np.abs(pair.first), np.abs(pair.second))
+    # An infinite value agrees with itself alone.
+    size = np.where(np.isinf(size), 0.0, size)
     exact: np.ndarray = np.maximum(relative, pair.stated) * size
     error = np.hypot(*(np.nan_to_num(e, nan=0.0) for e in pair.errors))
     threshold = stdtrit(np.maximum(pair.freedom, 1), 1 - level / 2)
