@@ -60,7 +60,7 @@ def test_the_end_of_a_run_names_what_it_built(tmp_path: Path) -> None:
     assert run.finish().splitlines()[1:] == [
         "Built:",
         f"  {tmp_path}/second: cube.nc, fits.csv, figures/a.png, .pdf, figures/b.png, .pdf, "
-        "figures/c.png, .pdf, and 1 more figures",
+        "figures/c.png, .pdf, and 1 more in figures/",
         f"  {tmp_path}/first: figures/c.png, .pdf",
         f"Look first at {tmp_path}/second/figures/a.png. {tmp_path}/README.md describes all files.",
     ]

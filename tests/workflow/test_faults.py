@@ -151,6 +151,7 @@ def test_failed_points_are_told_kept_apart_and_tried_again(obedient: "Project") 
     ]
     said = project.snakemake(code=1)
     assert totals(said) == (0, 2, 2)
-    assert said.count("ArithmeticError: no solution") == 2
+    # In the log of the job and at the end; older versions of Snakemake show that log twice.
+    assert said.count("ArithmeticError: no solution") in (2, 3)
     broken.unlink()
     assert project.computed() == (2, 2, 0)

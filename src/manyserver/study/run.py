@@ -111,7 +111,7 @@ def product_list(results: Path, files: Iterable[str]) -> list[str]:
         drawn = [name for name in names if name.endswith(".png")]
         told += [f"{name}, .pdf" for name in drawn[:MOST_NAMED]]
         if len(drawn) > MOST_NAMED:
-            told.append(f"and {len(drawn) - MOST_NAMED} more figures")
+            told.append(f"and {len(drawn) - MOST_NAMED} more in figures/")
         lines.append(f"  {results / study}: {', '.join(told)}")
     pictures = [f"{study}/{name}" for study in studies for name in studies[study] if ".png" in name]
     first = f"Look first at {results / pictures[0]}. " if pictures else ""
