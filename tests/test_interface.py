@@ -48,6 +48,7 @@ def public() -> dict[str, Any]:
 
 def test_dir_lists_the_public_names_alone() -> None:
     assert dir(ms) == sorted(ms.__all__)
+    assert dir(ms.halfin_whitt) == sorted(ms.halfin_whitt.__all__)
     assert "halfin_whitt" in dir(ms)
     assert re.fullmatch(r"\d+\.\d+.*", ms.__version__)
 

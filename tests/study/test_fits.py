@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import math
 
@@ -6,7 +7,9 @@ import pytest
 import xarray as xr
 from pydantic import ValidationError
 
+from manyserver.statistics.rates import no_rate
 from manyserver.study import fits
+from manyserver.study.fit_row import fit_row
 
 SERVERS = [10.0, 30.0, 100.0, 300.0, math.inf]
 SWEEP = ("method", "system", "policy", "n_servers", "arrival_rate")
@@ -60,6 +63,26 @@ def test_every_kind_gives_a_table(kind: str) -> None:
     table = fits.compute(kind, make_cube())
     assert list(table.columns) == list(fits.COLUMNS)
     assert set(table["fit"]) <= {kind}
+
+
+@pytest.mark.parametrize("kind", fits.kinds("dispatching"))
+def test_what_is_not_known_has_no_error_and_no_window(kind: str) -> None:
+    cube = make_cube()
+    # Errors that exceed every signal.
+    noisy = cube.assign({name: 1e3 * cube[name] for name in cube if "half_width" in str(name)})
+    for data in (cube, noisy):
+        table = fits.compute(kind, data)
+        assert table["standard_error"][table["estimate"].isna()].isna().all()
+        assert not table["window"].astype(str).str.contains("nan").any()
+
+
+def test_no_points_have_no_window() -> None:
+    nothing = no_rate(np.empty(0), np.array([10.0, 20.0]), ["error exceeds signal"])
+    curve = make_cube().isel(system=0, policy=0, arrival_rate=0)
+    row = fit_row(curve, nothing, method="simulation", quantity="x", parameter="y")
+    assert (row["window"], row["n_points"], row["excluded"]) == ("", 0, "10 20")
+    known = dataclasses.replace(nothing, standard_error=0.0)
+    assert np.isnan(fit_row(curve, known, method="", quantity="", parameter="")["standard_error"])
 
 
 def test_tail_growth_is_d_with_its_error() -> None:

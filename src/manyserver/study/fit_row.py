@@ -96,7 +96,7 @@ def fit_row(
         "standard_error": rate.standard_error if np.isfinite(rate.estimate) else np.nan,
         "expected": expected,
         "second_term": rate.second_term,
-        "window": f"{rate.window[0]:g} to {rate.window[1]:g}",
+        "window": f"{rate.window[0]:g} to {rate.window[1]:g}" if rate.n_points else "",
         "n_points": rate.n_points,
         "excluded": " ".join(f"{value:g}" for value in rate.excluded),
         "note": rate.note,

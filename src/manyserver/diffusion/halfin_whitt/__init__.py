@@ -38,3 +38,7 @@ __all__ = [
     "simulate_chain",
     "stationary",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
