@@ -81,6 +81,14 @@ def test_errors_that_the_documentation_names_can_be_caught_by_these_names() -> N
     assert {name for name in named if not hasattr(builtins, name)} - set(ms.__all__) == set()
 
 
+def test_measured_sizes_are_told_by_their_digest() -> None:
+    laws = [ms.sizes("empirical", values=values, mean=1) for values in ([1.0, 2.0], [1.0, 3.0])]
+    results = [ms.fixed_point(LIMIT, POLICY, sizes=law) for law in laws]
+    told = {result.attrs["sizes"].split()[-1] for result in results}
+    assert len(told) == 2
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in told)
+
+
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_says_what_it_was_computed_for(name: str, tmp_path: Path) -> None:
     RESULTS[name]().to_netcdf(tmp_path / "result.nc")

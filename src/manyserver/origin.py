@@ -38,7 +38,7 @@ def with_origin(
     result : xarray.Dataset
     system, policy : System, Policy, or sequences of them
     sizes : SizeLaw, optional
-        None where job sizes are exponential.
+        None where job sizes are exponential; the digest of measured ones is told too.
     discipline : str, optional
         None where it makes no difference.
     seed : int or sequence of int, optional
@@ -51,11 +51,13 @@ def with_origin(
     xarray.Dataset
         With the attributes :data:`ORIGIN`, as text; those that have no meaning are left out.
     """
+    digest = getattr(sizes, "digest", None)
+    measured = "" if digest is None else f", SHA-256 {digest}"
     given = [f"{name}={value!r}" for name, value in options.items() if value is not None]
     told = {
         "system": repr(system),
         "policy": repr(policy),
-        "sizes": "exponential" if sizes is None else repr(sizes),
+        "sizes": "exponential" if sizes is None else f"{sizes!r}{measured}",
         "discipline": discipline,
         "seed": None if seed is None else str(seed),
         "options": ", ".join(given) or None,
