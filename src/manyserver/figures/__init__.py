@@ -1,7 +1,9 @@
 """Figures: cube -> paper-quality figure.
 
-A kind of figure is a module here with a pydantic model ``Options`` and a function
-``draw(cube, options)``; it is found by its file name. matplotlib is imported only to draw.
+A kind of figure is a module here with a pydantic model ``Options`` and two functions:
+``draw(cube, options)``, and ``needs(study, options)``, which yields what a study lacks that it
+needs (:mod:`manyserver.study.supply`). It is found by its file name. matplotlib is imported only
+to draw.
 """
 
 import json
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "kinds", "options", "save"]
+__all__ = ["draw", "kinds", "load", "options", "save"]
 
 SUPPORT = ("base", "labels", "legends", "marks", "style")
 DOTS_PER_INCH = 200
@@ -45,7 +47,7 @@ def options(kind: str, model: str | None = None) -> type[BaseModel]:
     ValueError
         If there is no such kind, or `model` is given and it is for another one.
     """
-    return _module(kind, model).Options  # type: ignore[no-any-return]
+    return load(kind, model).Options  # type: ignore[no-any-return]
 
 
 def draw(
@@ -74,7 +76,7 @@ def draw(
     """
     from manyserver.figures import style
 
-    module = _module(kind)
+    module = load(kind)
     if not isinstance(options, BaseModel):
         options = module.Options(**(options or {}))
     with style.theme():
@@ -114,5 +116,12 @@ def save(
     return png, pdf
 
 
-def _module(kind: str, model: str | None = None) -> ModuleType:
+def load(kind: str, model: str | None = None) -> ModuleType:
+    """Return the module of a kind.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind, or `model` is given and it is for another one.
+    """
     return discovery.load(__name__, kind, "figure", SUPPORT, model)

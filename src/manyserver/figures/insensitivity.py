@@ -1,6 +1,6 @@
 """Mean and variance of the sojourn time by the law of the job sizes, against load."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.figures.style import Look
+    from manyserver.study.supply import Supply
 
-__all__ = ["Options", "draw"]
+__all__ = ["Options", "draw", "needs"]
 
 MEAN, VARIANCE = "sojourn_mean", "sojourn_variance"
 LABELS = {MEAN: "Deviation of $W_N$\nfrom the limit (%)", VARIANCE: "Variance of\nsojourn times"}
@@ -40,6 +41,13 @@ class _Used:
     """Labels of looks whose variance is known in the limit."""
     expansion: bool = False
     unreliable: bool = False
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as job sizes."""
+    yield study.lacks_jobs()
+    yield study.lacks("simulation")
+    yield study.lacks("mean_field")
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":

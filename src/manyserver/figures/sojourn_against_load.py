@@ -1,5 +1,6 @@
 """Mean sojourn time against arrival rate or load, all policies against each other."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.figures.style import Look
+    from manyserver.study.supply import Supply
 
-__all__ = ["Options", "draw"]
+__all__ = ["Options", "draw", "needs"]
 
 
 class Options(FigureOptions):
@@ -35,6 +37,14 @@ class Options(FigureOptions):
     """Where the vertical axis ends; by default all that is drawn fits."""
     largest_ratio: float | None = Field(default=None, gt=0)
     """Where the vertical axis of the ratios ends."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as a simulation or the mean field."""
+    yield study.lacks("mean_field", "simulation")
+    drawn = options.policies
+    if drawn is not None and options.baseline is not None and options.baseline not in drawn:
+        yield f"its baseline {options.baseline!r} among its policies"
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":
