@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from manyserver.figures.base import Curve, FigureOptions, finite_servers, read, served
+from manyserver.figures.base import (
+    Curve,
+    FigureOptions,
+    finite_servers,
+    read,
+    served,
+    with_short_labels,
+)
 from manyserver.study.curves import each_jobs, points, rate_dimension, select
 from manyserver.study.fits.insensitivity import expected_deviation
 
@@ -67,7 +74,8 @@ def draw(cube: "xr.Dataset", options: Options) -> "Figure":
     rates = {rate_dimension(cube): options.rates}
     cube = select(cube, system=options.systems, policy=options.policies, **rates)
     n_servers = finite_servers(cube, options.n_servers)
-    parts = [_with_label(part) for part in each_jobs(cube, options.jobs)]
+    cube = with_short_labels(select(cube, jobs=options.jobs))
+    parts = [_with_label(part) for part in each_jobs(cube)]
     places = sorted({place for part in parts for place in served(part, MEAN)})
     if n_servers is None or not places:
         raise ValueError(f"{MEAN}: the cube holds no value at a finite n_servers")

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field
 
-from manyserver.figures.base import Curve, FigureOptions, chosen, finite_servers, read, served
+from manyserver.figures.base import (
+    Curve,
+    FigureOptions,
+    chosen,
+    finite_servers,
+    read,
+    served,
+    shortened,
+)
 from manyserver.study.curves import rate_dimension
 
 if TYPE_CHECKING:
@@ -114,11 +122,12 @@ def _baseline(cube: "xr.Dataset", options: Options) -> int | None:
     if options.baseline is None:
         return None
     labels = [str(label) for label in cube["policy"].values]
-    if options.baseline not in labels:
+    baseline = shortened(options.baseline)
+    if baseline not in labels:
         raise ValueError(
             f"baseline = {options.baseline!r}: is not drawn; must be one of {', '.join(labels)}"
         )
-    return labels.index(options.baseline)
+    return labels.index(baseline)
 
 
 def _draw_ratios(
