@@ -98,7 +98,7 @@ def diff(first: Path, second: Path, level: float, relative: float) -> None:
 
     try:
         found = compare_cubes(first, second, level, relative)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise click.ClickException(f"{first} and {second} cannot be compared: {error}") from None
     say(diff_report(found, level, relative))
     sys.exit(0 if found.same else 1)

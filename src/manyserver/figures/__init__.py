@@ -7,6 +7,7 @@ to draw.
 """
 
 import json
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "kinds", "load", "options", "save"]
+__all__ = ["draw", "failure", "kinds", "load", "options", "save"]
 
 SUPPORT = ("base", "labels", "legends", "marks", "style")
 DOTS_PER_INCH = 200
@@ -83,6 +84,19 @@ def draw(
         figure: Figure = module.draw(cube, options)
         # Ticks are made when they are first drawn, in the style of that moment.
         figure.draw_without_rendering()
+    return figure
+
+
+def failure(reason: str) -> "Figure":
+    """Return what stands for a figure that failed, with the reason on it."""
+    from matplotlib.figure import Figure
+
+    shown = "".join(letter if letter.isprintable() else " " for letter in reason)
+    figure = Figure(figsize=(3.4, 1.6))
+    text = textwrap.shorten(f"Not drawn: {shown}", 300)
+    figure.text(
+        0.5, 0.5, textwrap.fill(text, 44), ha="center", va="center", size=7, parse_math=False
+    )
     return figure
 
 

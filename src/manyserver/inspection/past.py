@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from manyserver.study.damage import is_damaged
 from manyserver.study.points import Point
 from manyserver.study.records import FAILED, seal_body, unseal
 from manyserver.study.store import MODULES, Store
@@ -105,6 +106,8 @@ def failures_in(cube: Path) -> dict[str, str]:
     # Without xarray, which takes longer to import than all else here takes.
     import netCDF4
 
+    if is_damaged(cube):
+        return {}
     with netCDF4.Dataset(cube) as data:
         if not {"status", "reason", "point_id"} <= set(data.variables):
             return {}

@@ -7,12 +7,14 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 
 from manyserver.study.locks import sole_run
 from manyserver.study.progress import State, read_state
 
-__all__ = ["Run", "failure_table", "progress_line", "state_file"]
+__all__ = ["FAILED_PRODUCTS", "Run", "failure_table", "progress_line", "state_file"]
 
+FAILED_PRODUCTS = "Failed products:"
 LIVE_SECONDS = 1.0
 """Time between two looks on a terminal."""
 PLAIN_SECONDS = 15.0
@@ -135,8 +137,14 @@ class Run:
         if self.files:
             self._thread.start()
 
-    def finish(self) -> str:
-        """Unlock the results; return the totals, and a table of what failed."""
+    def finish(self, products: Mapping[str, str] = MappingProxyType({})) -> str:
+        """Unlock the results; return the totals, and a table of what failed.
+
+        Parameters
+        ----------
+        products : mapping, optional
+            Reasons of the figures and fits that failed, by their names.
+        """
         self._over.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -148,6 +156,8 @@ class Run:
             lines[0] += f"; {unfinished} not reached"
         if state.failed:
             lines += ["Failed points:", failure_table(state.failed)]
+        if products:
+            lines += [FAILED_PRODUCTS, failure_table(products)]
         return "\n".join(lines)
 
     def _state(self) -> State:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["COLUMNS", "compute", "kinds", "load", "options"]
+__all__ = ["COLUMNS", "FAILED", "compute", "failure", "kinds", "load", "options"]
+
+FAILED = "failed: "
+"""Beginning of the note in the row of a fit that failed."""
 
 
 def kinds(model: str | None = None) -> tuple[str, ...]:
@@ -81,6 +84,13 @@ def compute(
     cubes = [cube] if across else each_jobs(cube, getattr(options, "jobs", None))
     rows = [{"fit": kind, **row} for here in cubes for row in module.rows(here, options)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def failure(kind: str, reason: str) -> "pd.DataFrame":
+    """Return the row of a fit that failed."""
+    import pandas as pd
+
+    return pd.DataFrame([{"fit": kind, "note": f"{FAILED}{reason}"}], columns=list(COLUMNS))
 
 
 def load(kind: str, model: str | None = None) -> ModuleType:
