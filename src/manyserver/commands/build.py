@@ -9,16 +9,19 @@ from pathlib import Path
 
 import click
 
-from manyserver.commands.base import FILE, plan_of, say
+from manyserver.commands.base import FILE, RESULTS, plan_of, say
 
 __all__ = ["check", "cube", "figure", "fits", "schema", "unit", "verify"]
 
 
 @click.command()
 @click.argument("studies", nargs=-1)
+@RESULTS
 @click.pass_obj
-def check(folder: Path, studies: tuple[str, ...]) -> None:
-    """Check STUDIES (default: those in config.yaml) and say how large they are."""
+def check(folder: Path, studies: tuple[str, ...], results: Path) -> None:
+    """Check STUDIES (default: those in config.yaml) and say what they need."""
+    from manyserver.inspection.status import needed
+
     plan = plan_of(folder, *(Path(study).stem for study in studies))
     for name in plan.names:
         study = plan.study(name)
@@ -26,7 +29,8 @@ def check(folder: Path, studies: tuple[str, ...]) -> None:
             say(note)
         reasons = Counter(point.left_out for point in study.points if point.left_out)
         left_out = "".join(f", {n} left out as {why}" for why, n in sorted(reasons.items()))
-        say(f"{name}: {len(study.points)} points in {len(study.units)} units{left_out}")
+        size = f"{len(study.points)} points in {len(study.units)} units{left_out}"
+        say(f"{name}: {size}; {needed(plan, name, results)}")
 
 
 @click.command()

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import click
 
-from manyserver.commands.base import FILE, plan_of, say
+from manyserver.commands.base import FILE, RESULTS, plan_of, say
 
 __all__ = ["clean", "diff", "provenance", "status", "why"]
-
-RESULTS = click.option("--results", type=FILE, default=Path("results"), show_default=True)
 
 
 @click.command()

@@ -30,6 +30,8 @@ and imports what computes inside :func:`compute`, so that reading a study stays 
     the options, as plain values, in which points must agree so that one can start from what
     another has kept; `compute` of a method with this function also takes a `cache`, which is a
     :class:`manyserver.study.kept.Kept`;
+``memory(SUBJECT)``
+    bytes that a point takes, also with `sizes` and `discipline`; without it, no more than any job;
 ``ANSWER``
     the variable without which a result is wrong; without it, ``sojourn_mean``;
 ``FOLLOWS_JOBS``
@@ -46,7 +48,7 @@ from pydantic import BaseModel
 
 from manyserver.study import discovery
 
-__all__ = ["Method", "answer", "follows_jobs", "kept_options", "load", "names"]
+__all__ = ["Method", "answer", "follows_jobs", "kept_options", "load", "memory", "names"]
 
 
 class Method(Protocol):
@@ -119,6 +121,12 @@ def kept_options(name: str, options: Mapping[str, Any]) -> dict[str, Any] | None
     method = load(name)
     chosen = getattr(method, "kept_options", None)
     return None if chosen is None else dict(chosen(method.Options(**options)))
+
+
+def memory(name: str, *subject: Any, **keywords: Any) -> float:
+    """Return the bytes that a point of a method takes; 0 if it is no more than any job does."""
+    needed = getattr(load(name), "memory", None)
+    return 0.0 if needed is None else float(needed(*subject, **keywords))
 
 
 def follows_jobs(name: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from manyserver.study import methods
-from manyserver.study.layout import Layout
+from manyserver.study.layout import MOST_POINTS, Layout
 from manyserver.study.models.halfin_whitt.config import Config
 from manyserver.study.models.halfin_whitt.subject import Regime
 from manyserver.study.points import Point, told_options
@@ -53,6 +53,9 @@ def lay_out(config: Config, mistakes: Mistakes) -> Layout:
             if not lowest <= beta <= highest:
                 allowed = f"must be from {lowest:g} to {highest:g} for the method {method}"
                 mistakes.add("sweep.beta", f"beta = {beta:g}: {allowed}")
+    count = len(config.methods_used) * len(betas) * len(servers)
+    if count > MOST_POINTS:
+        mistakes.add("sweep", f"makes {count} points; must be at most {MOST_POINTS}")
     points = tuple(_points(config, betas)) if not mistakes.lines else ()
     return Layout(
         points,
