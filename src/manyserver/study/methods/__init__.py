@@ -30,6 +30,8 @@ and imports what computes inside :func:`compute`, so that reading a study stays 
     the options, as plain values, in which points must agree so that one can start from what
     another has kept; `compute` of a method with this function also takes a `cache`, which is a
     :class:`manyserver.study.kept.Kept`;
+``check(beta, options)``
+    raises a ValueError if options do not fit a beta; without it, all do;
 ``memory(SUBJECT)``
     bytes that a point takes, also with `sizes` and `discipline`; without it, no more than any job;
 ``ANSWER``
