@@ -11,6 +11,7 @@ import pytest
 from manyserver.inspection.products import damaged_files, failed_products, remove_spoilt
 from manyserver.study.damage import is_damaged
 from manyserver.study.locks import sole_run
+from manyserver.study.progress import read_state
 from manyserver.study.unit_file import read_unit
 
 if TYPE_CHECKING:
@@ -168,3 +169,30 @@ def test_a_figure_and_a_fit_that_fail_are_failed_products(failing: "Project") ->
     assert remove_spoilt(failing.plan, failing.results) == []
     assert sorted(path.name for path in folder.glob("f*/*")) == []
     assert not (folder / "fits.csv").exists()
+
+
+def test_a_wrong_bit_inside_a_cube_is_noticed_when_it_is_read(drawn: "Project") -> None:
+    cube = drawn.results / "small" / "cube.nc"
+    content = bytearray(cube.read_bytes())
+    # Compressed values begin so.
+    place = content.rindex(b"\x78\x5e") + 8
+    content[place : place + 8] = b"\xff" * 8
+    cube.write_bytes(content)
+    assert not is_damaged(cube)
+    drawn.ask("status", "small")
+    drawn.ask("why", "small")
+    assert "is damaged, and was removed; run again" in draw(drawn, code=1)
+    assert not cube.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b"\xff\xfe", b'{"total": 1, "other": 2}'])
+def test_damaged_files_beside_the_results_do_no_harm(drawn: "Project", content: bytes) -> None:
+    state = drawn.results / "small" / "logs" / "unit.json"
+    state.parent.mkdir()
+    state.write_bytes(content)
+    assert read_state(state) is None
+    for path in drawn.results.glob("points/*/code.json"):
+        path.write_bytes(content)
+    (drawn.results / ".lock").write_bytes(content)
+    with sole_run(drawn.results):
+        assert drawn.ask("why", "small")[0].endswith("nothing to do")

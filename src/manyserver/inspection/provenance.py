@@ -43,7 +43,7 @@ def provenance(path: Path) -> dict[str, Any]:
         found = readers[path.suffix](path)
     except FileNotFoundError:
         raise UnknownFile(f"{path}: there is no such file") from None
-    except (OSError, ValueError):
+    except (OSError, RuntimeError, ValueError):
         found = {}
     if not found:
         raise UnknownFile(f"{path}: does not say where it comes from")
