@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-LONGEST_LABEL = 48
+LONGEST_LABEL = 40
 """Letters of a label in a figure."""
 
 
@@ -128,8 +128,8 @@ def shortened(text: str) -> str:
 
     Examples
     --------
-    >>> shortened("a label"), shortened("x" * 40 + r" $\lambda^{2}$")
-    ('a label', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…')
+    >>> shortened("a label"), shortened("x" * 32 + r" $\lambda^{2}$")
+    ('a label', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…')
     """
     if len(text) <= LONGEST_LABEL:
         return text
