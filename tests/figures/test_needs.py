@@ -76,6 +76,7 @@ STUDIES: dict[str, dict[str, Any]] = {
         {"mean_field": {}}, ["limit"], jobs={"erl": {**ERLANG, "discipline": "ps"}}
     ),
     "chain": regime({"chain": {}}, [9, 16, 25]),
+    "no_distances": regime({"chain": {"distances": False}}, [9, 16]),
     "diffusion": regime({"diffusion": {}}, ["limit"]),
     "chain_and_diffusion": regime(
         {"chain": {"joint": True}, "diffusion": {"joint": True}}, [9, 16, 25, "limit"]
@@ -91,7 +92,9 @@ VARIANTS: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("figures", "sojourn_against_servers"): [{"deviation": False}],
     ("figures", "convergence"): [{"show": ["bias"]}, {"show": ["fluctuation"]}],
     ("figures", "decay"): [{"show": ["blocking_probability"]}, {"show": ["waiting_probability"]}],
-    ("figures", "halfin_whitt_convergence"): [{"show": [p]} for p in ("mean", "third", "bound")],
+    ("figures", "halfin_whitt_convergence"): [
+        {"show": [p]} for p in ("mean", "idle", "third", "bound")
+    ],
     ("fits", "finite_size"): [{"method": "exact"}, {"method": "mean_field"}],
     ("fits", "fluctuation"): [{"method": "exact"}],
     ("fits", "distance"): [{"limit": "simulation"}],

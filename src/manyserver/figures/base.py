@@ -114,7 +114,9 @@ def chosen(cube: "xr.Dataset", options: FigureOptions) -> "xr.Dataset":
 def with_short_labels(cube: "xr.Dataset") -> "xr.Dataset":
     """Cut labels of systems, policies and jobs that no figure has room for."""
     found = {}
-    for axis in {"system", "policy", "jobs"} & set(cube.dims):
+    for axis in ("system", "policy", "jobs"):
+        if axis not in cube.dims:
+            continue
         labels = [shortened(str(label)) for label in cube[axis].values]
         found[axis] = [
             label if labels.count(label) == 1 else f"{label} {place + 1}"

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -71,9 +71,16 @@ class Options(RegimeOptions):
 
 def needs(study: "Supply", options: Options) -> Iterator[str]:
     """Yield what the study lacks, such as the diffusion."""
-    lacks = [[study.lacks(*names) for names in METHODS[panel]] for panel in options.show]
+    lacks = [
+        [study.lacks(*names, **_more(panel)) for names in METHODS[panel]] for panel in options.show
+    ]
     if all(any(panel) for panel in lacks):
         yield next(filter(None, lacks[0]))
+
+
+def _more(panel: Panel) -> dict[str, Any]:
+    """Return the options with which a method gives what a panel shows."""
+    return {"distances": True} if METHODS[panel] == ((EXACT,),) and panel != "third" else {}
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":

@@ -249,9 +249,9 @@ def read_cube(path: Path) -> xr.Dataset:
     try:
         with xr.open_dataset(path, engine="netcdf4") as cube:
             return cube.load()
-    except FileNotFoundError:
-        raise
     except (OSError, RuntimeError, ValueError) as error:
+        if isinstance(error, OSError) and (error.errno or 0) > 0:
+            raise  # It is the system that says so, not the library that reads the file.
         path.unlink()
         raise DamagedFile(f"{path}: is damaged, and was removed; run again ({error})") from error
 

@@ -1,6 +1,7 @@
 """Files of results that are not as they were written, such as after a crash or a full disk."""
 
 import csv
+import io
 import os
 import struct
 import zlib
@@ -71,7 +72,7 @@ def _is_pdf(content: bytes, size: int) -> bool:
 
 def _is_table(content: bytes, size: int) -> bool:
     try:
-        rows = list(csv.reader(content.decode().splitlines(keepends=True), strict=True))
+        rows = list(csv.reader(io.StringIO(content.decode(), newline=""), strict=True))
     except (csv.Error, UnicodeDecodeError):
         return False
     return content.endswith(b"\n") and len({len(row) for row in rows}) == 1
