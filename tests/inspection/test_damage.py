@@ -162,8 +162,11 @@ def test_a_figure_and_a_fit_that_fail_are_failed_products(failing: "Project") ->
     assert reason in Path(output).read_text()
 
     # Unless that is allowed, the next run makes them again.
+    told = f"  fits.csv, figures/tails: failed before: {reason}"
+    assert told in failing.ask("why", "small")
     failing.write(figures=[{"kind": "queue_tails", "name": "tails"}], allow_failures=True)
     assert remove_spoilt(failing.plan, failing.results) == []
+    assert failing.ask("why", "small")[0].endswith("nothing to do")
     assert Path(figure).exists()
     failing.write(figures=[{"kind": "queue_tails", "name": "tails"}])
     assert remove_spoilt(failing.plan, failing.results) == []

@@ -38,6 +38,18 @@ def test_a_run_sums_up_its_units(tmp_path: Path) -> None:
     assert table == ["Failed points:", "ValueError: no", "  small: a point"]
 
 
+def test_a_run_lists_products_that_failed(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.start({})
+    said = run.finish({"small/fits.csv: decay": "ValueError: no", "a.png": "ValueError: no"})
+    assert said.splitlines()[1:] == [
+        "Failed products:",
+        "ValueError: no",
+        "  small/fits.csv: decay",
+        "  a.png",
+    ]
+
+
 def test_one_run_at_a_time(tmp_path: Path) -> None:
     first, second = Run(tmp_path), Run(tmp_path)
     first.start({})

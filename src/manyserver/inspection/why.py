@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from manyserver.inspection.past import Past
-from manyserver.inspection.products import damaged_files
+from manyserver.inspection.products import damaged_files, failed_products
 from manyserver.inspection.provenance import built_from
 from manyserver.plan import Plan
 from manyserver.study.damage import is_damaged
@@ -164,8 +164,14 @@ def _files(plan: Plan, study: Study, results: Path, answer: Answer) -> None:
         stem = f"figures/{item.title}"
         files = [folder / f"{stem}.{suffix}" for suffix in ("png", "pdf")]
         wanted[stem] = (files, plan.figure_digest(name, item.title))
+    failed = {} if plan.allow_failures(name) else failed_products(plan, name, results)
     for file, (paths, digest) in wanted.items():
         reasons = [_difference(path, digest) for path in paths]
+        reasons += [
+            f"failed before: {reason}"
+            for product, reason in failed.items()
+            if product.startswith(str(paths[0]))
+        ]
         reason = answer.renewed.get(file) or next((text for text in reasons if text), "")
         if not reason and "cube.nc" in answer.renewed:
             reason = "made from the cube"
