@@ -152,7 +152,7 @@ def test_a_figure_and_a_fit_that_fail_are_failed_products(failing: "Project") ->
     output = str(folder / "verified.txt")
     said = failing.call("verify", "small", output, *units, code=1)
     assert said.splitlines()[:5] == [
-        "small: none of 2 points failed",
+        "small: 2 points, none failed",
         "Failed products:",
         reason,
         f"  {table}",

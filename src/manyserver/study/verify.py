@@ -63,8 +63,9 @@ def verify(
     failed = failed_points(study, unit_files)
     count = sum(len(told) for told in failed.values())
     total = sum(not point.left_out for point in study.points)
-    lines = [f"{study.name}: {count or 'none'} of {total} points failed"]
+    lines = [f"{study.name}: {total} points, none failed"]
     if count:
+        lines = [f"{study.name}: {count} of {total} points failed"]
         points = {name: why for told in failed.values() for name, why in told.items()}
         lines.append(failure_table(points))
     if products:
