@@ -27,13 +27,21 @@ class _Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         from manyserver.inspection.provenance import UnknownFile
+        from manyserver.study.damage import DamagedFile
         from manyserver.study.locks import FolderInUse
         from manyserver.study.store import WriteError
         from manyserver.study.verify import FailedPoints
 
         try:
             return super().invoke(ctx)
-        except (ConfigError, FailedPoints, FolderInUse, UnknownFile, WriteError) as error:
+        except (
+            ConfigError,
+            DamagedFile,
+            FailedPoints,
+            FolderInUse,
+            UnknownFile,
+            WriteError,
+        ) as error:
             click.echo(str(error), err=True)
             sys.exit(1)
 

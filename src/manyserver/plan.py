@@ -5,7 +5,7 @@ is computed for a study that could not be finished.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
@@ -20,6 +20,7 @@ from manyserver.study import fits, models
 from manyserver.study.config import KindConfig, Strict
 from manyserver.study.fingerprint import fingerprint
 from manyserver.study.points import canonical, digest
+from manyserver.study.supply import Supply
 from manyserver.study.sweep import Study, read_study
 from manyserver.study.validation import ConfigError, suggestion, validated
 from manyserver.study.yaml_file import read_yaml
@@ -223,9 +224,21 @@ def _check_kinds(path: Path, study: Study) -> None:
             except ValueError as error:
                 errors.append(f"{path}: {inside}: {error}")
             else:
-                errors.extend(f"{path}: {inside}.{line}" for line in _unknown(options, study))
+                unknown = _unknown(options, study)
+                errors.extend(f"{path}: {inside}.{line}" for line in unknown)
+                if not unknown:
+                    lacks = _lacks(registry.load(item.kind).needs, study, options)
+                    errors.extend(f"{path}: {inside}: {item.kind} needs {what}" for what in lacks)
     if errors:
         raise ConfigError(errors)
+
+
+def _lacks(
+    needs: Callable[[Supply, BaseModel], Iterable[str]], study: Study, options: BaseModel
+) -> list[str]:
+    """Say what a kind needs that the study cannot feed it."""
+    supply = Supply(study.points, study.config.methods_used, study.layout.axes, options)
+    return [what for what in needs(supply, options) if what]
 
 
 def _unknown(options: BaseModel, study: Study) -> list[str]:

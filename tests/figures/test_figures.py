@@ -307,3 +307,14 @@ def test_finite_systems_are_chosen(regime_cube_of: MakeCube) -> None:
     assert [label for label in labels if "n =" in label] == ["$n = 25$", "$n = 400$"]
     with pytest.raises(ValueError, match=r"n_servers = 7\.0.*must be one of 25"):
         figures.draw("joint_density", cube, {"n_servers": [7]})
+
+
+@pytest.mark.parametrize("kind", ["sojourn_against_load", "sojourn_against_messages", "targets"])
+@pytest.mark.parametrize("label", ["x" * 300, "many words " * 30, "y" * 40 + r" $\frac{1}{2}$"])
+def test_long_labels_leave_room_for_the_panels(kind: str, label: str, cube_of: MakeCube) -> None:
+    labels = [f"{i} {label}" for i in (1, 2)] + [f"{label} 3"]
+    policies = [(text, "scheme1", {"d": [d, 2]}) for d, text in enumerate(labels, start=1)]
+    cube = cube_of(policies=policies, arrival_rates=[0.9], n_servers=[10])
+    more = {"baseline": labels[0]} if kind == "sojourn_against_load" else {}
+    figure = figures.draw(kind, cube, {"width": "column", **more})
+    assert all(axes.get_window_extent().width > 0.1 * figure.dpi for axes in figure.axes)

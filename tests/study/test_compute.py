@@ -356,7 +356,7 @@ def test_a_damaged_unit_file_is_refused(write_study: Any, run: Run) -> None:
     run.output.write_text(run.output.read_text()[:-100])
     with pytest.raises(ValueError) as caught:
         read_unit(run.output)
-    assert str(caught.value) == (f"{run.output}: line 3 is damaged; delete the file and run again")
+    assert str(caught.value) == (f"{run.output}: line 3 is damaged; the next run makes it again")
 
 
 def test_numba_is_not_imported_before_its_cache_is_chosen() -> None:

@@ -1,5 +1,7 @@
 """Each kind of mistake gets one line: the file, the key, the value, and what is allowed."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,9 @@ from manyserver import figures
 from manyserver.__main__ import main
 from manyserver.plan import Plan
 from manyserver.study.models.dispatching.config import Config
+from manyserver.study.records import Record
+from manyserver.study.store import Store
+from manyserver.study.sweep import read_study
 from manyserver.study.validation import ConfigError
 
 KINDS = figures.kinds("dispatching")
@@ -62,6 +67,23 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"systems.unequal.pools.0.speed": "fast"},
         "systems.unequal.pools[0].speed = 'fast': must be a positive number or a ratio such as "
         "'2/3'",
+    ),
+    "too many servers": (
+        {"sweep.n_servers": [10, 10**12], "methods": {"simulation": {}}},
+        "sweep.n_servers: n_servers = 1000000000000: the method simulation needs 4e+04 GB of "
+        "memory; must be at most 400000000 (system 'unequal')",
+    ),
+    "too many servers whose jobs are followed": (
+        {"jobs": {"a": {}}, "sweep.n_servers": [10**8], "methods": {"simulation": {}}},
+        "sweep.n_servers: n_servers = 100000000: the method simulation needs 70 GB of memory; "
+        "must be at most 22857142 (system 'unequal')",
+    ),
+    "too many points": (
+        {
+            "policies": [{"name": "sq", "d": d} for d in range(1, 52)],
+            "sweep.arrival_rate": {"start": 0.1, "stop": 0.9, "count": 20_000},
+        },
+        "sweep: makes 1020000 points; must be at most 1000000",
     ),
     "no room": (
         {"systems.unequal.pools.0.buffer": 0},
@@ -249,9 +271,19 @@ def test_the_command_prints_the_lines_alone(write_study: Any) -> None:
 
 def test_the_command_tells_sizes_and_snapped_floats(write_study: Any) -> None:
     path = write_study({"systems.unequal.pools": ROUNDED})
-    result = CliRunner().invoke(main, ["--config", str(path.parents[1]), "check", "small"])
+    arguments = ["--config", str(path.parents[1]), "check", "small", "--results", str(path.parent)]
+    result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0
-    assert result.output.splitlines() == [
-        f"{path}: speed = 0.666667 is read as 2/3",
-        "small: 4 points in 2 units",
-    ]
+    note, size = result.output.splitlines()
+    assert note == f"{path}: speed = 0.666667 is read as 2/3"
+    told = r"small: 4 points in 2 units; 4 to compute: some \d+ s of CPU time, 1.5 GB for each job"
+    assert re.fullmatch(told, size)
+
+
+def test_a_study_that_takes_years_is_told(write_study: Any, tmp_path: Path) -> None:
+    path = write_study({"methods": {"mean_field": {}}})
+    store = Store(tmp_path / "points")
+    for point in read_study(path).points:
+        store.append(point, Record({**point.parameters, "seed": 5}, "code", {}), seconds=1e9)
+    arguments = ["--config", str(path.parents[1]), "check", "--results", str(tmp_path)]
+    assert "some 1.3e+02 years of CPU time" in CliRunner().invoke(main, arguments).output

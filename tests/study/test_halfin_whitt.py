@@ -300,6 +300,14 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"sweep": {"beta": [1, 7], "n_servers": [100]}, "methods": {"chain": {}}},
         "sweep.beta: beta = 7: must be from 0.01 to 6 for the method chain",
     ),
+    "horizon too short": (
+        {
+            "sweep": {"beta": [1, 2], "n_servers": 10},
+            "methods": {"chain_simulation": {"horizon": 100}},
+        },
+        "methods.chain_simulation: horizon = 100.0: must be at least 1632, which is 16 batches of "
+        "20 relaxation times (beta = 1)",
+    ),
     "no method applies": (
         {"sweep": {"beta": 1, "n_servers": "limit"}, "methods": {"chain": {}}},
         "methods: none of them applies to any of sweep.n_servers",

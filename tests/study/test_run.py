@@ -81,6 +81,18 @@ def test_the_time_left_comes_from_what_is_known() -> None:
     assert time_left(units, done) == (0.0, True)
 
 
+def test_a_run_lists_products_that_failed(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.start({})
+    said = run.finish({"small/fits.csv: decay": "ValueError: no", "a.png": "ValueError: no"})
+    assert said.splitlines()[1:] == [
+        "Failed products:",
+        "ValueError: no",
+        "  small/fits.csv: decay",
+        "  a.png",
+    ]
+
+
 def test_one_run_at_a_time(tmp_path: Path) -> None:
     first, second = Run(tmp_path), Run(tmp_path)
     first.start({})

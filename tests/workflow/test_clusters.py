@@ -52,7 +52,7 @@ def test_a_job_gets_the_time_that_like_points_took(tmp_path: Path, new_project: 
     for point in others:
         store.append(point, Record(point.parameters, point.code, {}), seconds=1.0)
     assert job_minutes(unit, store, threads=1, attempt=1) == 3
-    assert [job_memory(attempt) for attempt in (1, 2, 3)] == [1500, 3000, 6000]
+    assert [job_memory(unit, threads=1, attempt=i) for i in (1, 2, 3)] == [1501, 3002, 6004]
 
 
 def test_pbs_through_the_generic_executor(

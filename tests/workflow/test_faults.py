@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -155,3 +156,46 @@ def test_failed_points_are_told_kept_apart_and_tried_again(obedient: "Project") 
     assert said.count("ArithmeticError: no solution") in (2, 3)
     broken.unlink()
     assert project.computed() == (2, 2, 0)
+
+
+def test_what_is_damaged_or_failed_is_made_again(
+    finished: tuple["Project", str], tmp_path: Path
+) -> None:
+    project = finished[0].copied(tmp_path / "project")
+    results = project.folder / "results" / "tiny"
+    unit, cube = results / "units" / "mean_field_limit.jsonl", results / "cube.nc"
+    figure = results / "figures" / "sojourn_against_load.png"
+    files = {path: path.read_bytes() for path in (unit, cube, figure)}
+
+    # A bit of a unit is wrong, the cube is cut short, the figure is empty.
+    unit.write_bytes(files[unit].replace(b"scheme1", b"scheme2", 1))
+    cube.write_bytes(files[cube][:-100])
+    figure.write_bytes(b"")
+    said = project.snakemake("-np")
+    assert all(f"{path.relative_to(project.folder)}: is damaged" in said for path in files)
+    assert cube.exists()
+    said = project.snakemake()
+    assert totals(said) == (0, 4, 0)
+    assert {path: path.read_bytes() for path in files} == files
+
+    # A figure and a fit that fail while they are made.
+    project.copy_source()
+    edits = {
+        "src/manyserver/figures/sojourn_against_load.py": "    cube = chosen(cube, options)\n",
+        "src/manyserver/study/fits/tail_growth.py": "    chosen = select(\n",
+    }
+    for file, line in edits.items():
+        project.edit(line, f'    raise ArithmeticError("no value")\n{line}', file)
+    said = project.snakemake(code=1)
+    assert "Traceback" not in said
+    table = said[said.rindex("Failed products:") :].splitlines()[:4]
+    assert table[1] == "ArithmeticError: no value"
+    assert table[2:] == [
+        "  results/tiny/fits.csv: tail_growth",
+        "  results/tiny/figures/sojourn_against_load.png",
+    ]
+    assert "Traceback" in (results / "logs" / "figure_sojourn_against_load.log").read_text()
+    for file, line in edits.items():
+        project.edit(f'    raise ArithmeticError("no value")\n{line}', line, file)
+    project.snakemake()
+    assert figure.read_bytes() == files[figure]

@@ -15,7 +15,9 @@ rule unit:
         runtime=lambda wildcards, threads, attempt: job_minutes(
             PLAN.study(wildcards.study).units[wildcards.unit], STORE, threads, attempt
         ),
-        mem_mb=lambda wildcards, attempt: job_memory(attempt),
+        mem_mb=lambda wildcards, threads, attempt: job_memory(
+            PLAN.study(wildcards.study).units[wildcards.unit], threads, attempt
+        ),
     params:
         points=lambda wildcards: PLAN.study(wildcards.study)
         .units[wildcards.unit]

@@ -8,9 +8,16 @@ import click
 if TYPE_CHECKING:
     from manyserver.plan import Plan
 
-__all__ = ["FILE", "plan_of", "say"]
+__all__ = ["FILE", "RESULTS", "plan_of", "say"]
 
 FILE = click.Path(path_type=Path)
+RESULTS = click.option(
+    "--results",
+    type=FILE,
+    default=Path("results"),
+    show_default=True,
+    help="Folder with the results.",
+)
 
 
 def say(line: str, file: TextIO | None = None) -> None:

@@ -1,6 +1,7 @@
 """The commands of which a run of the workflow consists."""
 
 import signal
+import traceback
 from collections import Counter
 from contextlib import ExitStack
 from functools import partial
@@ -8,27 +9,31 @@ from pathlib import Path
 
 import click
 
-from manyserver.commands.base import FILE, plan_of, say
+from manyserver.commands.base import FILE, RESULTS, plan_of, say
 
 __all__ = ["check", "cube", "figure", "fits", "schema", "unit", "verify"]
 
 
 @click.command()
 @click.argument("studies", nargs=-1)
+@RESULTS
 @click.pass_obj
-def check(folder: Path, studies: tuple[str, ...]) -> None:
-    """Say what is wrong with studies, or how large they are.
+def check(folder: Path, studies: tuple[str, ...], results: Path) -> None:
+    """Say what is wrong with studies, or what they need.
 
     STUDIES are names of studies, by default those in config.yaml.
     """
+    from manyserver.inspection.status import needed, status
+
     plan = plan_of(folder, *(Path(study).stem for study in studies))
-    for name in plan.names:
-        study = plan.study(name)
+    for found in status(plan, results):
+        study = plan.study(found.study)
         for note in study.notes:
             say(note)
         reasons = Counter(point.left_out for point in study.points if point.left_out)
         left_out = "".join(f", {n} left out as {why}" for why, n in sorted(reasons.items()))
-        say(f"{name}: {len(study.points)} points in {len(study.units)} units{left_out}")
+        size = f"{len(study.points)} points in {len(study.units)} units{left_out}"
+        say(f"{found.study}: {size}; {needed(plan, found)}")
 
 
 @click.command()
@@ -99,19 +104,22 @@ def cube(folder: Path, study: str, output: Path, units: tuple[Path, ...]) -> Non
 def fits(folder: Path, study: str, cube: Path, output: Path) -> None:
     """Fit rates to the CUBE of STUDY and write the table OUTPUT."""
     import pandas as pd
-    import xarray as xr
 
     from manyserver.inspection.provenance import table_stamp
     from manyserver.study import fits as kinds
+    from manyserver.study.cube import read_cube
     from manyserver.study.store import replacing
 
     tables = []
     plan = plan_of(folder, study)
-    with xr.open_dataset(cube, engine="netcdf4") as data:
-        for title, kind, options in plan.fits(study):
+    data = read_cube(cube)
+    for title, kind, options in plan.fits(study):
+        try:
             table = kinds.compute(kind, data, options)
-            table.insert(0, "name", title)
-            tables.append(table)
+        except Exception as error:
+            table = kinds.failure(kind, _told(error))
+        table.insert(0, "name", title)
+        tables.append(table)
     found = pd.concat(tables)
     found["provenance"] = table_stamp(study, cube, plan.fits_digest(study))
     with replacing(output) as temporary:
@@ -127,21 +135,32 @@ def fits(folder: Path, study: str, cube: Path, output: Path) -> None:
 @click.pass_obj
 def figure(folder: Path, study: str, figure: str, cube: Path, stem: Path) -> None:
     """Draw a FIGURE of STUDY from its CUBE into STEM.png and STEM.pdf."""
-    import xarray as xr
-
     from manyserver import figures
     from manyserver.inspection.provenance import stamp
+    from manyserver.study.cube import read_cube
     from manyserver.study.store import replacing
 
     plan = plan_of(folder, study)
     kind, options = plan.figure(study, figure)
     told = stamp(study, cube, plan.figure_digest(study, figure)) | {"figure": figure}
-    with xr.open_dataset(cube, engine="netcdf4") as data:
-        drawn = figures.draw(kind, data, options)
+    data = read_cube(cube)
     with replacing(Path(f"{stem}.png")) as png, replacing(Path(f"{stem}.pdf")):
         # The temporary names differ in their suffix alone, which is what `save` adds.
-        figures.save(drawn, png.with_suffix(""), told)
+        target = png.with_suffix("")
+        try:
+            figures.save(figures.draw(kind, data, options), target, told)
+        except OSError:
+            raise
+        except Exception as error:
+            reason = _told(error)
+            figures.save(figures.failure(reason), target, {**told, "failed": reason})
     say(f"{stem}.png and .pdf")
+
+
+def _told(error: Exception) -> str:
+    """Write the traceback of a product that failed into the log, and return the reason."""
+    traceback.print_exception(error)
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 @click.command()
@@ -153,14 +172,17 @@ def figure(folder: Path, study: str, figure: str, cube: Path, stem: Path) -> Non
 def verify(
     folder: Path, study: str, output: Path, units: tuple[Path, ...], allow_failures: bool
 ) -> None:
-    """Fail if points of STUDY failed, by the files of its UNITS; else say so in OUTPUT."""
+    """Fail if points or products of STUDY failed, by the files of its UNITS; else say so in OUTPUT.
+
+    The products lie beside OUTPUT.
+    """
+    from manyserver.inspection.products import failed_products
     from manyserver.study import verify as check
     from manyserver.study.store import replacing
-    from manyserver.study.sweep import read_study
 
-    text = check.verify(
-        read_study(folder / "studies" / f"{study}.yaml"), units, accept=allow_failures
-    )
+    plan = plan_of(folder, study)
+    products = failed_products(plan, study, output.parents[1])
+    text = check.verify(plan.study(study), units, products, accept=allow_failures)
     with replacing(output) as temporary:
         temporary.write_text(f"{text}\n")
     say(text)

@@ -6,17 +6,9 @@ from pathlib import Path
 
 import click
 
-from manyserver.commands.base import FILE, plan_of, say
+from manyserver.commands.base import FILE, RESULTS, plan_of, say
 
 __all__ = ["clean", "diff", "provenance", "status", "why"]
-
-RESULTS = click.option(
-    "--results",
-    type=FILE,
-    default=Path("results"),
-    show_default=True,
-    help="Folder with the results.",
-)
 
 
 @click.command()
@@ -117,7 +109,7 @@ def diff(first: Path, second: Path, level: float, relative: float) -> None:
 
     try:
         found = compare_cubes(first, second, level, relative)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise click.ClickException(f"{first} and {second} cannot be compared: {error}") from None
     say(diff_report(found, level, relative))
     sys.exit(0 if found.same else 1)

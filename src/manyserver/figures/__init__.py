@@ -1,10 +1,13 @@
 """Figures: cube -> paper-quality figure.
 
-A kind of figure is a module here with a pydantic model ``Options`` and a function
-``draw(cube, options)``; it is found by its file name. matplotlib is imported only to draw.
+A kind of figure is a module here with a pydantic model ``Options`` and two functions:
+``draw(cube, options)``, and ``needs(study, options)``, which yields what a study lacks that it
+needs (:mod:`manyserver.study.supply`). It is found by its file name. matplotlib is imported only
+to draw.
 """
 
 import json
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "kinds", "options", "save"]
+__all__ = ["draw", "failure", "kinds", "load", "options", "save"]
 
 SUPPORT = ("base", "labels", "legends", "marks", "style")
 DOTS_PER_INCH = 200
@@ -45,7 +48,7 @@ def options(kind: str, model: str | None = None) -> type[BaseModel]:
     ValueError
         If there is no such kind, or `model` is given and it is for another one.
     """
-    return _module(kind, model).Options  # type: ignore[no-any-return]
+    return load(kind, model).Options  # type: ignore[no-any-return]
 
 
 def draw(
@@ -74,13 +77,26 @@ def draw(
     """
     from manyserver.figures import style
 
-    module = _module(kind)
+    module = load(kind)
     if not isinstance(options, BaseModel):
         options = module.Options(**(options or {}))
     with style.theme():
         figure: Figure = module.draw(cube, options)
         # Ticks are made when they are first drawn, in the style of that moment.
         figure.draw_without_rendering()
+    return figure
+
+
+def failure(reason: str) -> "Figure":
+    """Return what stands for a figure that failed, with the reason on it."""
+    from matplotlib.figure import Figure
+
+    shown = "".join(letter if letter.isprintable() else " " for letter in reason)
+    figure = Figure(figsize=(3.4, 1.6))
+    text = textwrap.shorten(f"Not drawn: {shown}", 300)
+    figure.text(
+        0.5, 0.5, textwrap.fill(text, 44), ha="center", va="center", size=7, parse_math=False
+    )
     return figure
 
 
@@ -114,5 +130,12 @@ def save(
     return png, pdf
 
 
-def _module(kind: str, model: str | None = None) -> ModuleType:
+def load(kind: str, model: str | None = None) -> ModuleType:
+    """Return the module of a kind.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind, or `model` is given and it is for another one.
+    """
     return discovery.load(__name__, kind, "figure", SUPPORT, model)

@@ -1,5 +1,6 @@
 """What all kinds of figures share: their options, and how they read a cube."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -22,8 +23,14 @@ __all__ = [
     "finite_servers",
     "read",
     "served",
+    "shortened",
     "slices",
+    "with_short_labels",
 ]
+
+
+LONGEST_LABEL = 40
+"""Letters of a label in a figure."""
 
 
 class DrawingOptions(Strict):
@@ -99,9 +106,39 @@ def chosen(cube: "xr.Dataset", options: FigureOptions) -> "xr.Dataset":
     """
     rates = {rate_dimension(cube): options.rates}
     cube = select(cube, system=options.systems, policy=options.policies, **rates)
-    if "jobs" not in cube.dims and options.jobs is None:
-        return cube
-    return _as_systems(each_jobs(cube, options.jobs))
+    if "jobs" in cube.dims or options.jobs is not None:
+        cube = _as_systems(each_jobs(cube, options.jobs))
+    return with_short_labels(cube)
+
+
+def with_short_labels(cube: "xr.Dataset") -> "xr.Dataset":
+    """Cut labels of systems, policies and jobs that no figure has room for."""
+    found = {}
+    for axis in ("system", "policy", "jobs"):
+        if axis not in cube.dims:
+            continue
+        labels = [shortened(str(label)) for label in cube[axis].values]
+        found[axis] = [
+            label if labels.count(label) == 1 else f"{label} {place + 1}"
+            for place, label in enumerate(labels)
+        ]
+    return cube.assign_coords(found)
+
+
+def shortened(text: str) -> str:
+    r"""Cut a label that is too long, but not inside a formula.
+
+    Examples
+    --------
+    >>> shortened("a label"), shortened("x" * 32 + r" $\lambda^{2}$")
+    ('a label', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…')
+    """
+    if len(text) <= LONGEST_LABEL:
+        return text
+    head = text[: LONGEST_LABEL - 1]
+    if len(re.findall(r"(?<!\\)\$", head)) % 2:
+        head = head[: head.rindex("$")]
+    return f"{head.rstrip()}…"
 
 
 def _as_systems(parts: "list[xr.Dataset]") -> "xr.Dataset":

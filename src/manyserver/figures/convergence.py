@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.figures.style import Look
+    from manyserver.study.supply import Supply
 
-__all__ = ["Options", "draw"]
+__all__ = ["Options", "draw", "needs"]
 
 Show = Literal["bias", "fluctuation"]
 EXPONENTS = {"bias": -1.0, "fluctuation": -0.5}
@@ -57,6 +58,25 @@ class _Drawn:
     def known(self) -> bool:
         """Whether there are any data."""
         return bool(self.simulated.x.size or self.exact.x.size)
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as finite systems."""
+    lack = study.lacks("simulation", "exact")
+    known = {
+        "bias": not study.lacks("mean_field"),
+        # Variances of numbers of jobs are not measured where jobs are followed.
+        "fluctuation": not study.follows_jobs
+        and not (study.lacks("simulation") and study.lacks("exact", moments=True)),
+    }
+    yield lack
+    if not lack and not any(known[show] for show in options.show):
+        if "bias" in options.show:
+            yield study.lacks("mean_field")
+        elif study.follows_jobs:
+            yield "show: bias, with the key jobs"
+        else:
+            yield study.lacks("exact", moments=True)
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":
@@ -201,6 +221,10 @@ def _coefficient(there: "xr.Dataset", show: Show, options: Options) -> float:
 def _fluctuation(there: "xr.Dataset", options: Options) -> tuple["xr.Dataset", str]:
     if options.level is None:
         return there, JOBS
+    if options.level >= there.sizes["level"]:
+        raise ValueError(
+            f"level = {options.level}: must be below {there.sizes['level']}; no tail is deeper"
+        )
     return there.isel(pool=0, level=options.level), TAILS
 
 

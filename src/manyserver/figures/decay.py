@@ -1,5 +1,6 @@
 """How waiting and blocking vanish with the number of servers, on logarithmic axes."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -11,7 +12,7 @@ from manyserver.model import System
 from manyserver.statistics.decay import Decay
 from manyserver.statistics.erlang import erlang_b, erlang_c
 from manyserver.study.curves import NORMAL_QUANTILE, points, rate_dimension, system_of
-from manyserver.study.fits.decay import Theory, fit, series, theory
+from manyserver.study.fits.decay import Theory, can_vanish, fit, series, theory
 from manyserver.study.messages import MESSAGES
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.figures.style import Look
+    from manyserver.study.supply import Supply
 
-__all__ = ["Options", "draw"]
+__all__ = ["Options", "draw", "needs"]
 
 Show = Literal[
     "empty_router_probability",
@@ -78,6 +80,14 @@ class _Used:
         found += [legends.line_entry("PULL, leading order $c/N$")] * self.line
         found += [legends.fill_entry("between Erlang's B and C")] * self.band
         return found + [legends.upper_bound_entry()] * self.bounds
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as finite systems."""
+    lack = study.lacks("simulation", "exact")
+    yield lack
+    if not lack and not any(can_vanish(study, name) for name in options.show):
+        yield f"a policy, or buffers, with which there is {' or '.join(options.show)}"
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":

@@ -1,8 +1,8 @@
 """How join the shortest queue approaches its diffusion limit, and the bound for all n."""
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.figures.style import Look
+    from manyserver.study.supply import Supply
 
-__all__ = ["MODEL", "Options", "draw"]
+__all__ = ["MODEL", "Options", "draw", "needs"]
 
 MODEL = "halfin_whitt"
 Panel = Literal["mean", "wasserstein", "idle", "kolmogorov", "third", "bound"]
@@ -35,6 +36,15 @@ QUANTITIES = {
     "idle": "q1_wasserstein",
     "kolmogorov": "q2_kolmogorov",
 }
+METHODS: dict[Panel, tuple[tuple[str, ...], ...]] = {
+    "mean": ((EXACT, SIMULATION), (LIMIT,)),
+    "wasserstein": ((EXACT,),),
+    "idle": ((EXACT,),),
+    "kolmogorov": ((EXACT,),),
+    "third": ((EXACT,),),
+    "bound": ((LIMIT,),),
+}
+"""Methods that a panel needs, one of each group."""
 LABELS = {
     "mean": r"$E\,Y_2 - E\,Q_2/\sqrt{n}$",
     "wasserstein": r"$W_1(Q_2/\sqrt{n},\, Y_2)$",
@@ -57,6 +67,20 @@ class Options(RegimeOptions):
     )
     """Panels: deviation of the mean of Q2, Wasserstein distances of Q2 and of Q1, Kolmogorov
     distance of Q2, mean of Q3, and the bound of the mean of Q2."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as the diffusion."""
+    lacks = [
+        [study.lacks(*names, **_more(panel)) for names in METHODS[panel]] for panel in options.show
+    ]
+    if all(any(panel) for panel in lacks):
+        yield next(filter(None, lacks[0]))
+
+
+def _more(panel: Panel) -> dict[str, Any]:
+    """Return the options with which a method gives what a panel shows."""
+    return {"distances": True} if METHODS[panel] == ((EXACT,),) and panel != "third" else {}
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":
@@ -106,7 +130,8 @@ def _known(cube: "xr.Dataset", panel: Panel) -> bool:
     name = {"third": "q3_mean", "bound": MEAN}.get(panel, QUANTITIES.get(panel, ""))
     if name not in cube:
         return False
-    if panel in ("mean", "bound") and LIMIT not in cube["method"].values:
+    methods = set(cube["method"].values)
+    if not all(methods & set(names) for names in METHODS[panel]):
         return False
     return bool(np.isfinite(cube[name].values).any())
 

@@ -1,12 +1,19 @@
 """Mean and variance of the sojourn time by the law of the job sizes, against load."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from manyserver.figures.base import Curve, FigureOptions, finite_servers, read, served
+from manyserver.figures.base import (
+    Curve,
+    FigureOptions,
+    finite_servers,
+    read,
+    served,
+    with_short_labels,
+)
 from manyserver.study.curves import each_jobs, points, rate_dimension, select
 from manyserver.study.fits.insensitivity import expected_deviation
 
@@ -16,8 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.figures.style import Look
+    from manyserver.study.supply import Supply
 
-__all__ = ["Options", "draw"]
+__all__ = ["Options", "draw", "needs"]
 
 MEAN, VARIANCE = "sojourn_mean", "sojourn_variance"
 LABELS = {MEAN: "Deviation of $W_N$\nfrom the limit (%)", VARIANCE: "Variance of\nsojourn times"}
@@ -42,6 +50,13 @@ class _Used:
     unreliable: bool = False
 
 
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as job sizes."""
+    yield study.lacks_jobs()
+    yield study.lacks("simulation")
+    yield study.lacks("mean_field")
+
+
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":
     """Draw one column per system and policy: deviations of means above, variances below.
 
@@ -59,7 +74,8 @@ def draw(cube: "xr.Dataset", options: Options) -> "Figure":
     rates = {rate_dimension(cube): options.rates}
     cube = select(cube, system=options.systems, policy=options.policies, **rates)
     n_servers = finite_servers(cube, options.n_servers)
-    parts = [_with_label(part) for part in each_jobs(cube, options.jobs)]
+    cube = with_short_labels(select(cube, jobs=options.jobs))
+    parts = [_with_label(part) for part in each_jobs(cube)]
     places = sorted({place for part in parts for place in served(part, MEAN)})
     if n_servers is None or not places:
         raise ValueError(f"{MEAN}: the cube holds no value at a finite n_servers")

@@ -1,5 +1,6 @@
 """The joint law of idle servers and waiting customers, of finite systems and of the limit."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["MODEL", "Options", "draw"]
+    from manyserver.study.supply import Supply
+
+__all__ = ["MODEL", "Options", "draw", "needs"]
 
 MODEL = "halfin_whitt"
 DENSITY = "joint_density"
@@ -25,6 +28,11 @@ class Options(RegimeOptions):
     """Numbers of servers that are drawn, besides the limit; all if left out."""
     decades: float = Field(default=4.0, gt=0)
     """Powers of ten between the largest density drawn and the smallest."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as joint laws."""
+    yield study.lacks("chain", "diffusion", joint=True)
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":

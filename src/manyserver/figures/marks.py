@@ -262,6 +262,8 @@ def plain_numbers(axes: Axes) -> None:
 
 def few_numbers(axis: Axis) -> None:
     """Label a short logarithmic axis with numbers at 1, 2 and 5 times powers of ten."""
+    if np.isinf(axis.get_minpos()):
+        return  # Nothing is drawn, which this locator does not bear.
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(FormatStrFormatter("%g"))
     axis.set_minor_formatter(NullFormatter())

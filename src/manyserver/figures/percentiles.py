@@ -1,5 +1,6 @@
 """Percentiles of the sojourn time against load, all policies against each other."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -7,12 +8,15 @@ from pydantic import Field
 
 from manyserver.figures.base import FigureOptions, chosen, finite_servers, read, served
 from manyserver.study.curves import rate_dimension, select
+from manyserver.study.fits.targets import lacks_percentiles
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["Options", "draw"]
+    from manyserver.study.supply import Supply
+
+__all__ = ["Options", "draw", "needs"]
 
 QUANTITY = "sojourn_quantile"
 LABEL = "Percentile of the sojourn time, $S_q$\n(mean job size / speed 1)"
@@ -25,6 +29,11 @@ class Options(FigureOptions):
     """Quantiles that are drawn, of 0.5, 0.9, 0.99 and 0.999; all if left out."""
     n_servers: int | None = None
     """Number of servers of the simulations drawn; the largest if left out."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as job sizes."""
+    yield study.lacks_jobs() or lacks_percentiles(study)
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":

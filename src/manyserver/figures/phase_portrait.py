@@ -1,5 +1,6 @@
 """The phase portrait of the fluid model, over the cost of waiting."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["MODEL", "Options", "draw"]
+    from manyserver.study.supply import Supply
+
+__all__ = ["MODEL", "Options", "draw", "needs"]
 
 MODEL = "halfin_whitt"
 COST = "excess_cost"
@@ -26,6 +29,11 @@ class Options(RegimeOptions):
 
     contours: bool = True
     """Whether to draw the contours of the solution of the Stein equation."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as the fluid model."""
+    yield study.lacks("fluid")
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":

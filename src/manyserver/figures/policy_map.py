@@ -1,5 +1,6 @@
 """Which policy wins where: a map over load and number of servers."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
     from manyserver.figures.style import Look
+    from manyserver.study.supply import Supply
 
-__all__ = ["Options", "Winner", "draw", "winner"]
+__all__ = ["Options", "Winner", "draw", "needs", "winner"]
 
 EQUAL = 1e-9
 """Values without errors that differ by less, relatively, are equal."""
@@ -88,6 +90,11 @@ def winner(values: np.ndarray, half_widths: np.ndarray, trusted: np.ndarray) -> 
     close = (values[others] - values[best] <= apart) | ~trusted[others] | ~trusted[best]
     margin = float(values[others[0]] / values[best] - 1) if others.size else np.nan
     return Winner(best, tuple(map(int, others[close])), margin)
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as a simulation or the mean field."""
+    yield study.lacks("mean_field", "simulation")
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":

@@ -1,5 +1,6 @@
 """How far two servers are from being independent, against the number of servers."""
 
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.figures.style import Look
+    from manyserver.study.supply import Supply
 
-__all__ = ["Options", "draw"]
+__all__ = ["Options", "draw", "needs"]
 
 LARGEST_DENOMINATOR = 100
 """Speeds are written as ratios."""
@@ -30,6 +32,11 @@ LARGEST_DENOMINATOR = 100
 
 class Options(FigureOptions):
     """What is drawn, and how."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as covariances."""
+    yield study.lacks("simulation", "exact", moments=True)
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":

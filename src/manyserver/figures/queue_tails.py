@@ -1,5 +1,6 @@
 """Queue tails of every pool, on the scale on which doubly exponential decay is a straight line."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.figures.style import Look
+    from manyserver.study.supply import Supply
 
-__all__ = ["Options", "draw"]
+__all__ = ["Options", "draw", "needs"]
 
 
 Y_LABEL = r"$-\log$ of the fraction of servers" "\n" r"with at least $k$ jobs"
@@ -31,6 +33,11 @@ class Options(FigureOptions):
     """Deepest level drawn."""
     fit: bool = True
     """Whether to write the fitted growth per level beside each pool."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as a simulation or the mean field."""
+    yield study.lacks("mean_field", "simulation")
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":

@@ -1,7 +1,8 @@
 """Mean sojourn time against d, the number of servers looked at in each pool."""
 
 import json
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["Options", "draw"]
+    from manyserver.study.supply import Supply
+
+__all__ = ["Options", "draw", "needs"]
 
 
 class Options(FigureOptions):
@@ -26,6 +29,14 @@ class Options(FigureOptions):
     """Scale of the vertical axes."""
     relative: bool = False
     """Whether to draw the ratio to the first family of policies, which must have every d drawn."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as a policy with d."""
+    yield study.lacks("mean_field", "simulation")
+    told = (point.subject.parameters["policy"] for point in study.chosen)
+    if all(_same_d(parameters) is None for parameters in told):
+        yield "policies that look at the same number d of servers in every pool"
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":
@@ -93,13 +104,20 @@ def _families(cube: "xr.Dataset") -> dict[str, list[tuple[int, int]]]:
     found: dict[str, list[tuple[int, int]]] = {}
     for place, text in enumerate(cube["policy_parameters"].values):
         parameters = json.loads(str(text))
-        d = parameters.pop("d", None)
-        counts = set(d) if isinstance(d, list) else {d}
-        if d is None or len(counts) > 1:
+        d = _same_d(parameters)
+        if d is None:
             continue
+        del parameters["d"]
         key = f"{cube['policy_name'].values[place]} {json.dumps(parameters, sort_keys=True)}"
-        found.setdefault(key, []).append((counts.pop(), place))
+        found.setdefault(key, []).append((d, place))
     return {key: sorted(members) for key, members in found.items()}
+
+
+def _same_d(parameters: Mapping[str, Any]) -> int | None:
+    """Return the d of a policy; None if it has none, or another one in another pool."""
+    d = parameters.get("d")
+    counts = set(d) if isinstance(d, (list, tuple)) else {d}
+    return counts.pop() if len(counts) == 1 else None
 
 
 def _curve(

@@ -1,11 +1,20 @@
 """Mean sojourn time against arrival rate or load, all policies against each other."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pydantic import Field
 
-from manyserver.figures.base import Curve, FigureOptions, chosen, finite_servers, read, served
+from manyserver.figures.base import (
+    Curve,
+    FigureOptions,
+    chosen,
+    finite_servers,
+    read,
+    served,
+    shortened,
+)
 from manyserver.study.curves import rate_dimension
 
 if TYPE_CHECKING:
@@ -14,8 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.figures.style import Look
+    from manyserver.study.supply import Supply
 
-__all__ = ["Options", "draw"]
+__all__ = ["Options", "draw", "needs"]
 
 
 class Options(FigureOptions):
@@ -35,6 +45,14 @@ class Options(FigureOptions):
     """Where the vertical axis ends; by default all that is drawn fits."""
     largest_ratio: float | None = Field(default=None, gt=0)
     """Where the vertical axis of the ratios ends."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as a simulation or the mean field."""
+    yield study.lacks("mean_field", "simulation")
+    drawn = options.policies
+    if drawn is not None and options.baseline is not None and options.baseline not in drawn:
+        yield f"its baseline {options.baseline!r} among its policies"
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":
@@ -104,11 +122,12 @@ def _baseline(cube: "xr.Dataset", options: Options) -> int | None:
     if options.baseline is None:
         return None
     labels = [str(label) for label in cube["policy"].values]
-    if options.baseline not in labels:
+    baseline = shortened(options.baseline)
+    if baseline not in labels:
         raise ValueError(
             f"baseline = {options.baseline!r}: is not drawn; must be one of {', '.join(labels)}"
         )
-    return labels.index(options.baseline)
+    return labels.index(baseline)
 
 
 def _draw_ratios(

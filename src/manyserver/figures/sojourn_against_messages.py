@@ -1,6 +1,7 @@
 """Mean sojourn time against the messages that a policy needs, with the Pareto front."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
     from manyserver.figures.style import Look
+    from manyserver.study.supply import Supply
 
-__all__ = ["Options", "draw", "pareto"]
+__all__ = ["Options", "draw", "needs", "pareto"]
 
 STEPS = ("d", "routers", "threshold")
 """Parameters by which policies of one family differ, beside each other along a line."""
@@ -54,6 +56,12 @@ class _Spot:
     @property
     def known(self) -> bool:
         return bool(np.isfinite([self.x, self.y]).all())
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as messages."""
+    # Messages are not counted where jobs are followed.
+    yield study.lacks("mean_field", *([] if study.follows_jobs else ["simulation"]))
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":

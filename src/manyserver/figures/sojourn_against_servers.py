@@ -1,6 +1,7 @@
 """Mean sojourn time against the number of servers, and how it approaches the limit."""
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.figures.style import Look
+    from manyserver.study.supply import Supply
 
-__all__ = ["Options", "draw"]
+__all__ = ["Options", "draw", "needs"]
 
 
 class Options(FigureOptions):
@@ -27,6 +29,14 @@ class Options(FigureOptions):
     """Whether to add panels with the relative deviation from the limit."""
     scale: Literal["linear", "log"] = "linear"
     """Scale of the vertical axis of the values."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as a simulation."""
+    yield study.lacks("simulation")
+    if options.deviation:
+        lack = study.lacks("mean_field")
+        yield lack and f"deviation: false, or {lack}"
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":

@@ -1,5 +1,6 @@
 """How fast join the shortest queue forgets its start, over the spare capacity."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.figures.style import Look
+    from manyserver.study.supply import Supply
 
-__all__ = ["MODEL", "Options", "draw"]
+__all__ = ["MODEL", "Options", "draw", "needs"]
 
 MODEL = "halfin_whitt"
 GAP, METHOD = "spectral_gap", "relaxation"
@@ -30,6 +32,11 @@ class Options(RegimeOptions):
 
     n_servers: list[int] | None = Field(default=None, min_length=1)
     """Numbers of servers that are drawn, besides the limit; all if left out."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as spectral gaps."""
+    yield study.lacks(METHOD)
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":

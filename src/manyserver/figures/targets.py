@@ -1,5 +1,6 @@
 """Which policies keep a percentile of the sojourn time within a target, at which load."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ from manyserver.study.fits.targets import (
     Answer,
     Target,
     Verdict,
+    answerable,
     answers,
     best,
     judged,
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Options", "draw"]
+    from manyserver.study.supply import Supply
+
+__all__ = ["Options", "draw", "needs"]
 
 QUANTITY = "sojourn_quantile"
 COLOURS: dict[Verdict, str] = {
@@ -42,6 +46,11 @@ class Options(Target, FigureOptions):
 
     unit_name: str = ""
     """What the unit of times is called, such as s; by default mean sizes."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as job sizes."""
+    yield from answerable(study, options)
 
 
 def draw(cube: "xr.Dataset", options: Options) -> "Figure":

@@ -68,8 +68,8 @@ class Past:
 
     def _code_change(self, point: Point, old: str) -> str:
         try:
-            modules = json.loads((self.store.folder / old / MODULES).read_text())
-        except (OSError, ValueError):
+            modules = dict(json.loads((self.store.folder / old / MODULES).read_text()))
+        except (OSError, TypeError, ValueError):
             modules = {}
         now = point.modules
         changed = sorted(name for name in {*modules, *now} if modules.get(name) != now.get(name))
@@ -105,12 +105,15 @@ def failures_in(cube: Path) -> dict[str, str]:
     # Without xarray, which takes longer to import than all else here takes.
     import netCDF4
 
-    with netCDF4.Dataset(cube) as data:
-        if not {"status", "reason", "point_id"} <= set(data.variables):
-            return {}
-        failed = data["status"][:] == FAILED
-        ids, reasons = data["point_id"][:][failed], data["reason"][:][failed]
-        return {str(key): str(why) for key, why in zip(ids, reasons, strict=True)}
+    try:
+        with netCDF4.Dataset(cube) as data:
+            if not {"status", "reason", "point_id"} <= set(data.variables):
+                return {}
+            failed = data["status"][:] == FAILED
+            ids, reasons = data["point_id"][:][failed], data["reason"][:][failed]
+            return {str(key): str(why) for key, why in zip(ids, reasons, strict=True)}
+    except (OSError, RuntimeError):  # a damaged file
+        return {}
 
 
 def _change(old: Any, new: Any) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from manyserver.study.damage import is_damaged
 from manyserver.study.records import Record, is_failed, record_from, unseal
 from manyserver.version import __version__
 
@@ -36,11 +37,13 @@ def provenance(path: Path) -> dict[str, Any]:
     }
     if path.suffix not in readers:
         raise UnknownFile(f"{path}: must be one of {', '.join(f'*{suffix}' for suffix in readers)}")
+    if is_damaged(path) and path.suffix != ".jsonl":
+        raise UnknownFile(f"{path}: is damaged")
     try:
         found = readers[path.suffix](path)
     except FileNotFoundError:
         raise UnknownFile(f"{path}: there is no such file") from None
-    except (OSError, ValueError):
+    except (OSError, RuntimeError, ValueError):
         found = {}
     if not found:
         raise UnknownFile(f"{path}: does not say where it comes from")

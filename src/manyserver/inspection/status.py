@@ -5,10 +5,14 @@ from pathlib import Path
 
 from manyserver.inspection.past import failures_in
 from manyserver.plan import Plan
-from manyserver.study.cost import Timings
+from manyserver.study.cost import Timings, job_memory
+from manyserver.study.run import span
 from manyserver.study.store import Store
 
-__all__ = ["Status", "status", "status_table"]
+__all__ = ["Status", "needed", "status", "status_table"]
+
+YEAR = 365.25 * 86400
+"""Seconds."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,18 @@ def _status(plan: Plan, name: str, results: Path, timings: Timings) -> Status:
         failed=sum(point.id in failed for point in missing),
         seconds=timings.overhead(units) + sum(timings.cost(point).typical for point in missing),
     )
+
+
+def needed(plan: Plan, found: Status) -> str:
+    """Say how much time and memory the points of a study need that are not stored."""
+    if not found.to_do:
+        return "all are stored"
+    units = plan.study(found.study).units.values()
+    memory = max(job_memory(unit, 1, 1) for unit in units) / 1000
+    time = span(found.seconds)
+    if found.seconds > YEAR:
+        time = f"{found.seconds / YEAR:.2g} years"
+    return f"{found.to_do} to compute: some {time} of CPU time, {memory:.3g} GB for each job"
 
 
 def status_table(rows: list[Status]) -> str:

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from manyserver.inspection.past import Past
+from manyserver.inspection.products import damaged_files, failed_products
 from manyserver.inspection.provenance import built_from
 from manyserver.plan import Plan
+from manyserver.study.damage import is_damaged
 from manyserver.study.points import Point
 from manyserver.study.records import is_failed
 from manyserver.study.store import Store
@@ -76,7 +78,7 @@ def why(plan: Plan, name: str, results: Path) -> Answer:
     study = plan.study(name)
     answer = Answer(name)
     answer.left_out = sum(bool(point.left_out) for point in study.points)
-    stale = _stale_points(study, results, answer)
+    stale = _stale_points(plan, study, results, answer)
     store = Store(results / "points")
     found = store.find(stale)
     missing = [point for point in stale if point.id not in found]
@@ -98,18 +100,21 @@ def why(plan: Plan, name: str, results: Path) -> Answer:
     return answer
 
 
-def _stale_points(study: Study, results: Path, answer: Answer) -> list[Point]:
+def _stale_points(plan: Plan, study: Study, results: Path, answer: Answer) -> list[Point]:
     """Points of the units whose files would be made again."""
     stale: list[Point] = []
     dropped = 0
+    damaged = damaged_files(plan, study.name, results)
+    answer.notes += [f"{path}: is damaged; the next run makes it again" for path in damaged]
     for name, unit in study.units.items():
         path = results / study.name / "units" / f"{name}.jsonl"
         header, wanted = read_header(path), expected_header(unit)
-        if header is None and path.exists():
-            answer.notes.append(f"{path} is damaged; delete it")
         if header is not None and header.failed:
             answer.notes.append(f"{_points(header.failed)} of {name} failed")
-        if header is None or (header.points, header.code) != (wanted.points, wanted.code):
+        if path in damaged:
+            answer.renewed["cube.nc"] = "a unit is damaged"
+            stale += [point for point in unit.points if not point.left_out]
+        elif header is None or (header.points, header.code) != (wanted.points, wanted.code):
             answer.renewed["cube.nc"] = "points change" if path.exists() else "units are missing"
             stale += [point for point in unit.points if not point.left_out]
             dropped += _dropped(path, unit.points) if header is not None else 0
@@ -159,8 +164,14 @@ def _files(plan: Plan, study: Study, results: Path, answer: Answer) -> None:
         stem = f"figures/{item.title}"
         files = [folder / f"{stem}.{suffix}" for suffix in ("png", "pdf")]
         wanted[stem] = (files, plan.figure_digest(name, item.title))
+    failed = {} if plan.allow_failures(name) else failed_products(plan, name, results)
     for file, (paths, digest) in wanted.items():
         reasons = [_difference(path, digest) for path in paths]
+        reasons += [
+            f"failed before: {reason}"
+            for product, reason in failed.items()
+            if product.startswith(str(paths[0]))
+        ]
         reason = answer.renewed.get(file) or next((text for text in reasons if text), "")
         if not reason and "cube.nc" in answer.renewed:
             reason = "made from the cube"
@@ -171,6 +182,8 @@ def _files(plan: Plan, study: Study, results: Path, answer: Answer) -> None:
 def _difference(path: Path, digest: str) -> str:
     if not path.exists():
         return "missing"
+    if is_damaged(path):
+        return "damaged"
     before = built_from(path)
     if before is None or before == digest:
         return ""

@@ -10,8 +10,10 @@ from functools import partial
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from manyserver.machine_code import njit
 
 __all__ = ["kernel", "next_word", "seeded_words", "wide_product"]
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from manyserver.study import methods, models
 from manyserver.study.discovery import DEFAULT_MODEL
+from manyserver.study.text import unfit_texts
 from manyserver.study.validation import ConfigError, validated
 from manyserver.study.yaml_file import read_yaml
 
@@ -117,6 +118,9 @@ def read_config(path: Path) -> tuple[Any, list[str]]:
         model = models.load(name)
     except ValueError as error:
         raise ConfigError([f"{path}: {error}"]) from None
+    unfit = [f"{path}: {line}" for line in unfit_texts(content)]
+    if unfit:
+        raise ConfigError(unfit)
     notes: list[str] = []
     config = validated(model.Config, content, str(path), context={"notes": notes})
     return config, [f"{path}: {note}" for note in dict.fromkeys(notes)]

@@ -39,7 +39,7 @@ START_MINUTES = 3
 SAFETY = 3
 """A job may take this many times what is expected before it is stopped and tried again."""
 MEMORY = 1500
-"""Megabytes of a job; it grows with the number of states of exact chains alone."""
+"""Megabytes of a job, besides those for each server of a large simulation."""
 
 
 @dataclass(frozen=True)
@@ -248,12 +248,22 @@ def job_minutes(unit: Unit, store: Store, threads: int, attempt: int) -> int:
     return ceil(START_MINUTES + SAFETY * seconds / 60) << (attempt - 1)
 
 
-def job_memory(attempt: int) -> int:
+def job_memory(unit: Unit, threads: int, attempt: int) -> int:
     """Return the megabytes of a job; every further attempt has twice as many.
 
-    Examples
-    --------
-    >>> [job_memory(attempt) for attempt in (1, 2, 3)]
-    [1500, 3000, 6000]
+    Parameters
+    ----------
+    unit : Unit
+        What it computes.
+    threads : int
+        Points computed at a time.
+    attempt : int
+        1 for the first.
     """
-    return MEMORY << (attempt - 1)
+    wanted = [point for point in unit.points if not point.left_out]
+    needed = (
+        methods.memory(point.method, *point.subject.arguments, **point.subject.keywords)
+        for point in wanted
+    )
+    own = max(needed, default=0.0) * min(threads, len(wanted)) / 1e6
+    return ceil(MEMORY + own) << (attempt - 1)

@@ -11,6 +11,7 @@ import xarray as xr
 
 from manyserver.study import models
 from manyserver.study.compute import point_name
+from manyserver.study.damage import DamagedFile
 from manyserver.study.points import Point, canonical
 from manyserver.study.records import Record
 from manyserver.study.store import replacing
@@ -20,7 +21,7 @@ from manyserver.study.validation import ConfigError
 from manyserver.variables import HALF_WIDTH, Variable
 from manyserver.version import __version__
 
-__all__ = ["build_cube", "write_cube"]
+__all__ = ["build_cube", "read_cube", "write_cube"]
 
 NOT_ASKED, OK = "not asked for", "ok"
 IMPRECISE, UNRELIABLE = "precision not met", "interval not reliable"
@@ -55,8 +56,10 @@ def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
 
     Raises
     ------
-    ValueError
-        If a file is damaged or, as a ConfigError, no file has a point that was to be computed.
+    DamagedFile
+        If a file is damaged.
+    ConfigError
+        If no file has a point that was to be computed.
     """
     axes = {"method": tuple(study.config.methods_used), **study.layout.axes}
     lookup = models.load(study.config.model).lookup
@@ -233,6 +236,24 @@ def write_cube(cube: xr.Dataset, path: Path) -> None:
     }
     with replacing(path) as temporary:
         cube.to_netcdf(temporary, engine="netcdf4", format="NETCDF4", encoding=encoding)
+
+
+def read_cube(path: Path) -> xr.Dataset:
+    """Read all of a cube.
+
+    Raises
+    ------
+    DamagedFile
+        If that is impossible. The file is removed, so that the next run builds it again.
+    """
+    try:
+        with xr.open_dataset(path, engine="netcdf4") as cube:
+            return cube.load()
+    except (OSError, RuntimeError, ValueError) as error:
+        if isinstance(error, OSError) and (error.errno or 0) > 0:
+            raise  # It is the system that says so, not the library that reads the file.
+        path.unlink()
+        raise DamagedFile(f"{path}: is damaged, and was removed; run again ({error})") from error
 
 
 def _chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

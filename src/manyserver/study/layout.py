@@ -6,7 +6,10 @@ from typing import Any
 
 from manyserver.study.points import Point
 
-__all__ = ["Layout"]
+__all__ = ["MOST_POINTS", "Layout"]
+
+MOST_POINTS = 1_000_000
+"""Points of a study."""
 
 
 @dataclass(frozen=True)

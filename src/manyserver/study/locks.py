@@ -86,7 +86,7 @@ def sole_run(folder: Path) -> Iterator[None]:
         If there is another one; the message says which.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("a+") as stream:
+    with (folder / ".lock").open("a+", errors="replace") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

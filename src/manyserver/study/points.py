@@ -221,6 +221,11 @@ class Unit:
     points: tuple[Point, ...]
 
     @property
+    def n_wanted(self) -> int:
+        """Number of points that are to be computed."""
+        return sum(not point.left_out for point in self.points)
+
+    @property
     def summary(self) -> str:
         """Number of points and a short digest of their identities."""
         plural = "" if len(self.points) == 1 else "s"

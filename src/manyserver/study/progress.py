@@ -89,10 +89,10 @@ class State:
 
 
 def read_state(path: Path) -> State | None:
-    """Read the file of a unit; None if it has not begun."""
+    """Read the file of a unit; None if it has not begun, or the file is damaged."""
     try:
         return State(**json.loads(path.read_text()))
-    except FileNotFoundError:
+    except (OSError, ValueError, TypeError):
         return None
 
 

@@ -7,13 +7,22 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 
 from manyserver.study.cost import Expected, Left, Name, time_left
 from manyserver.study.locks import sole_run
 from manyserver.study.progress import State, read_state
 
-__all__ = ["Run", "failure_table", "product_list", "progress_line", "state_file"]
+__all__ = [
+    "FAILED_PRODUCTS",
+    "Run",
+    "failure_table",
+    "product_list",
+    "progress_line",
+    "state_file",
+]
 
+FAILED_PRODUCTS = "Failed products:"
 MOST_NAMED = 3
 """Figures of a study that are named at the end of a run."""
 LIVE_SECONDS = 1.0
@@ -188,8 +197,14 @@ class Run:
         if self.files:
             self._thread.start()
 
-    def finish(self) -> str:
-        """Unlock the results; return the totals, what failed, and what was built."""
+    def finish(self, products: Mapping[str, str] = MappingProxyType({})) -> str:
+        """Unlock the results; return the totals, what failed, and what was built.
+
+        Parameters
+        ----------
+        products : mapping, optional
+            Reasons of the figures and fits that failed, by their names.
+        """
         self._over.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -201,6 +216,8 @@ class Run:
             lines[0] += f"; {unfinished} not reached"
         if state.failed:
             lines += ["Failed points:", failure_table(state.failed)]
+        if products:
+            lines += [FAILED_PRODUCTS, failure_table(products)]
         now = {file: self._modified(file) for file in self._products}
         built = [file for file, at in now.items() if at not in (None, self._products[file])]
         return "\n".join([*lines, *product_list(self.results, built)])

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from manyserver.study.damage import DamagedFile
 from manyserver.study.points import Unit
 from manyserver.study.records import Record, encode, is_failed, record_from, seal, unseal
 from manyserver.study.store import WriteError, replacing
@@ -58,7 +59,7 @@ def read_header(path: Path) -> Header | None:
         with path.open(encoding="utf-8", errors="surrogateescape") as lines:
             content = unseal(lines.readline())
         return None if content is None else Header(**content)
-    except (FileNotFoundError, TypeError):
+    except (OSError, TypeError):
         return None
 
 
@@ -67,7 +68,7 @@ def read_unit(path: Path) -> list[Record]:
 
     Raises
     ------
-    ValueError
+    DamagedFile
         If a line is damaged.
     """
     records = []
@@ -78,6 +79,6 @@ def read_unit(path: Path) -> list[Record]:
                 continue
             record = None if content is None else record_from(content)
             if record is None:
-                raise ValueError(f"{path}: line {number} is damaged; delete the file and run again")
+                raise DamagedFile(f"{path}: line {number} is damaged; the next run makes it again")
             records.append(record)
     return records

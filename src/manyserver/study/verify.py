@@ -1,11 +1,11 @@
 """Accept a study whose points were all computed, or refuse it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from manyserver.study.compute import point_name
 from manyserver.study.records import is_failed
-from manyserver.study.run import failure_table
+from manyserver.study.run import FAILED_PRODUCTS, failure_table
 from manyserver.study.sweep import Study
 from manyserver.study.unit_file import read_header, read_unit
 
@@ -18,7 +18,7 @@ ADVICE = (
 
 
 class FailedPoints(Exception):
-    """Raised when a study has points that could not be computed."""
+    """Raised when a study has points, figures or fits that could not be computed."""
 
 
 def failed_points(study: Study, unit_files: Iterable[Path]) -> dict[Path, dict[str, str]]:
@@ -38,8 +38,10 @@ def failed_points(study: Study, unit_files: Iterable[Path]) -> dict[Path, dict[s
     return found
 
 
-def verify(study: Study, unit_files: Iterable[Path], accept: bool) -> str:
-    """Say how many points of a study failed.
+def verify(
+    study: Study, unit_files: Iterable[Path], products: Mapping[str, str], accept: bool
+) -> str:
+    """Say how many points of a study failed, and which products.
 
     Parameters
     ----------
@@ -47,23 +49,29 @@ def verify(study: Study, unit_files: Iterable[Path], accept: bool) -> str:
         The study.
     unit_files : iterable of pathlib.Path
         The files of all its units.
+    products : mapping
+        Reasons of the figures and fits that failed, by their names.
     accept : bool
-        Whether the study is good enough even if points failed.
+        Whether the study is good enough even if some failed.
 
     Raises
     ------
     FailedPoints
-        If points failed and that is not accepted. The files of their units are removed, so that
-        the next run computes them: these points alone, since the others are in the store.
+        If some failed and that is not accepted. The files of units with failed points are removed,
+        so that the next run computes them: these points alone, since the others are in the store.
     """
     failed = failed_points(study, unit_files)
     count = sum(len(told) for told in failed.values())
     total = sum(not point.left_out for point in study.points)
-    if not count:
-        return f"{study.name}: {total} points, none failed"
-    table = failure_table({name: why for told in failed.values() for name, why in told.items()})
-    text = f"{study.name}: {count} of {total} points failed\n{table}"
-    if accept:
+    lines = [f"{study.name}: {total} points, none failed"]
+    if count:
+        lines = [f"{study.name}: {count} of {total} points failed"]
+        points = {name: why for told in failed.values() for name, why in told.items()}
+        lines.append(failure_table(points))
+    if products:
+        lines += [FAILED_PRODUCTS, failure_table(products)]
+    text = "\n".join(lines)
+    if accept or not (count or products):
         return text
     for path in failed:
         path.unlink()

@@ -8,7 +8,7 @@ idle if its rank is not below ``queues[0]``.
 Only functions import this module, so that the package can be imported without numba.
 """
 
-from numba import njit
+from manyserver.machine_code import njit
 
 __all__ = ["accumulate", "follow"]
 

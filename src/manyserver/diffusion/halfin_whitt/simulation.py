@@ -90,25 +90,12 @@ def simulate_chain(
     if threads is not None:
         check_integer("threads", threads, least=1)
     seed = check_integer("seed", seed, least=0)
-    relaxation = relaxation_time(beta)
-    shortest = RELAXATIONS_PER_BATCH * relaxation
-    if horizon is None:
-        horizon = DEFAULT_BATCHES * shortest
-    horizon = check_number("horizon", horizon, above=0)
-    if horizon < FEWEST_BATCHES * shortest:
-        raise ValueError(
-            f"horizon = {horizon!r}: must be at least {FEWEST_BATCHES * shortest:g}, which is "
-            f"{FEWEST_BATCHES} batches of {RELAXATIONS_PER_BATCH} relaxation times"
-        )
-    most = min(MOST_BATCHES, int(horizon / shortest))
-    if replications > most:
-        raise ValueError(f"replications = {replications}: must be at most {most} for this horizon")
-    per_run = most // replications
+    horizon, per_run = batches_per_run(beta, horizon, replications)
     n_batches = per_run * replications
     arrivals = 1 - beta / math.sqrt(n)
     rate = n * (1 + arrivals)
     events = math.ceil(horizon / n_batches * rate)
-    warm_up = math.ceil(RELAXATIONS_TO_WARM_UP * relaxation * rate)
+    warm_up = math.ceil(RELAXATIONS_TO_WARM_UP * relaxation_time(beta) * rate)
     streams = np.random.SeedSequence(seed).spawn(replications)
 
     def run(stream: np.random.SeedSequence) -> np.ndarray:
@@ -125,6 +112,29 @@ def simulate_chain(
     }
     attrs = {"method": "simulation", "beta": beta, "n_servers": n, "seed": seed}
     return labelled(values, {}, attrs)
+
+
+def batches_per_run(beta: float, horizon: float | None, replications: int) -> tuple[float, int]:
+    """Return the time to measure, by default a suitable one, and the batches of every run.
+
+    Raises
+    ------
+    ValueError
+        If the horizon is too short for enough batches, or for so many replications.
+    """
+    shortest = RELAXATIONS_PER_BATCH * relaxation_time(beta)
+    if horizon is None:
+        horizon = DEFAULT_BATCHES * shortest
+    horizon = check_number("horizon", horizon, above=0)
+    if horizon < FEWEST_BATCHES * shortest:
+        raise ValueError(
+            f"horizon = {horizon!r}: must be at least {FEWEST_BATCHES * shortest:g}, which is "
+            f"{FEWEST_BATCHES} batches of {RELAXATIONS_PER_BATCH} relaxation times"
+        )
+    most = min(MOST_BATCHES, int(horizon / shortest))
+    if replications > most:
+        raise ValueError(f"replications = {replications}: must be at most {most} for this horizon")
+    return horizon, most // replications
 
 
 def relaxation_time(beta: float) -> float:

@@ -1,9 +1,10 @@
 """Fits: cube -> table of rates with standard errors.
 
-A kind of fit is a module here with a pydantic model ``Options`` and a function
-``rows(cube, options)`` that yields one dictionary per fit; it is found by its file name. Where a
-study has several job sizes and disciplines, it gets a cube for each of them, unless the module
-says that it compares them, ``ACROSS_JOBS = True``.
+A kind of fit is a module here with a pydantic model ``Options`` and two functions:
+``rows(cube, options)``, which yields one dictionary per fit, and ``needs(study, options)``, which
+yields what a study lacks that it needs (:mod:`manyserver.study.supply`). It is found by its file
+name. Where a study has several job sizes and disciplines, it gets a cube for each of them, unless
+the module says that it compares them, ``ACROSS_JOBS = True``.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["COLUMNS", "compute", "kinds", "options"]
+__all__ = ["COLUMNS", "FAILED", "compute", "failure", "kinds", "load", "options"]
+
+FAILED = "failed: "
+"""Beginning of the note in the row of a fit that failed."""
 
 
 def kinds(model: str | None = None) -> tuple[str, ...]:
@@ -43,7 +47,7 @@ def options(kind: str, model: str | None = None) -> type[BaseModel]:
     ValueError
         If there is no such kind, or `model` is given and it is for another one.
     """
-    return _module(kind, model).Options  # type: ignore[no-any-return]
+    return load(kind, model).Options  # type: ignore[no-any-return]
 
 
 def compute(
@@ -73,7 +77,7 @@ def compute(
     """
     import pandas as pd
 
-    module = _module(kind)
+    module = load(kind)
     if not isinstance(options, BaseModel):
         options = module.Options(**(options or {}))
     across = getattr(module, "ACROSS_JOBS", False)
@@ -82,5 +86,19 @@ def compute(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _module(kind: str, model: str | None = None) -> ModuleType:
+def failure(kind: str, reason: str) -> "pd.DataFrame":
+    """Return the row of a fit that failed."""
+    import pandas as pd
+
+    return pd.DataFrame([{"fit": kind, "note": f"{FAILED}{reason}"}], columns=list(COLUMNS))
+
+
+def load(kind: str, model: str | None = None) -> ModuleType:
+    """Return the module of a kind.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind, or `model` is given and it is for another one.
+    """
     return discovery.load(__name__, kind, "fit", model=model)

@@ -22,11 +22,25 @@ from manyserver.study.curves import (
     system_of,
 )
 from manyserver.study.fit_row import FitOptions, fit_row
+from manyserver.study.messages import MESSAGES
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["EXPONENT", "Options", "Quantity", "Theory", "fit", "rows", "series", "theory"]
+    from manyserver.study.supply import Supply
+
+__all__ = [
+    "EXPONENT",
+    "Options",
+    "Quantity",
+    "Theory",
+    "can_vanish",
+    "fit",
+    "needs",
+    "rows",
+    "series",
+    "theory",
+]
 
 EXPONENT = -1.0
 """Of what an arrival meets at an empty router, with several routers."""
@@ -53,6 +67,15 @@ class Options(FitOptions):
     """Methods of the finite systems."""
     limit: str = "mean_field"
     """Method of the limit, for the mean sojourn time."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as finite systems."""
+    yield study.lacks(*options.methods, at="finite")
+    if not any(can_vanish(study, name) for name in options.quantities):
+        yield f"a policy, or buffers, with which there is {' or '.join(options.quantities)}"
+    if options.quantities == (SOJOURN,):
+        yield study.lacks(options.limit, at="limit")
 
 
 def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
@@ -89,6 +112,15 @@ def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
                         parameter=parameter,
                         expected=value,
                     )
+
+
+def can_vanish(study: "Supply", quantity: str) -> bool:
+    """Whether some point can have a value of a quantity that is not always zero, or missing."""
+    if quantity == BLOCKING:
+        return any(pool.buffer is not None for p in study.chosen for pool in p.subject.system.pools)
+    if quantity == "empty_router_probability":
+        return any(isinstance(point.subject.policy, Pull) for point in study.chosen)
+    return quantity != MESSAGES or not study.follows_jobs
 
 
 def series(curve: "xr.Dataset", quantity: str, method: str, limit: str) -> Series | None:

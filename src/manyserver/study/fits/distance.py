@@ -22,7 +22,9 @@ from manyserver.study.fit_row import FitOptions, fit_row
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["DISTANCES", "EXPONENT", "Options", "distances", "rows"]
+    from manyserver.study.supply import Supply
+
+__all__ = ["DISTANCES", "EXPONENT", "Options", "distances", "needs", "rows"]
 
 EXPONENT = -1.0
 """The tails differ from those of the limit by order 1/N."""
@@ -43,6 +45,12 @@ class Options(FitOptions):
     """Method of the finite systems."""
     limit: str = "mean_field"
     """Method of the limit."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as the limit."""
+    yield study.lacks(options.method, at="finite")
+    yield study.lacks(options.limit, at="limit")
 
 
 def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:

@@ -19,7 +19,9 @@ from manyserver.study.fit_row import FitOptions, fit_row
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["EXPONENT", "Options", "bias", "bias_series", "expected_coefficient", "rows"]
+    from manyserver.study.supply import Supply
+
+__all__ = ["EXPONENT", "Options", "bias", "bias_series", "expected_coefficient", "needs", "rows"]
 
 EXPONENT = -1.0
 """Bias ~ 1/N, where the joining law is smooth in the tails: all policies that sample."""
@@ -34,6 +36,12 @@ class Options(FitOptions):
     """Method of the finite systems."""
     limit: str = "mean_field"
     """Method of the limit."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as the limit."""
+    yield study.lacks(options.method, at="finite")
+    yield study.lacks(options.limit, at="limit")
 
 
 def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:

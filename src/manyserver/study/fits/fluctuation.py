@@ -13,7 +13,9 @@ from manyserver.study.fit_row import FitOptions, fit_row
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["EXPONENT", "Options", "deviations", "expected_variance", "rows"]
+    from manyserver.study.supply import Supply
+
+__all__ = ["EXPONENT", "Options", "deviations", "expected_variance", "needs", "rows"]
 
 EXPONENT = -0.5
 """The central limit theorem."""
@@ -31,6 +33,14 @@ class Options(FitOptions):
     """Method of the finite systems."""
     refined: str = "refined_mean_field"
     """Method that predicts the variance."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as finite systems."""
+    if study.follows_jobs:
+        yield "a study without the key jobs, with which no variances over time are measured"
+    more = {"moments": True} if options.method == "exact" else {}
+    yield study.lacks(options.method, at="finite", **more)
 
 
 def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,18 @@ from manyserver.study.fit_row import fit_row
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["MODEL", "Options", "deviations", "expected_exponent", "exponent", "rows", "slope"]
+    from manyserver.study.supply import Supply
+
+__all__ = [
+    "MODEL",
+    "Options",
+    "deviations",
+    "expected_exponent",
+    "exponent",
+    "needs",
+    "rows",
+    "slope",
+]
 
 MODEL = "halfin_whitt"
 EXPONENT = -0.5
@@ -56,6 +67,12 @@ class Options(Strict):
     """Method of the finite systems."""
     limit: str = "diffusion"
     """Method of the limit."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as the diffusion."""
+    yield study.lacks(options.method, at="finite")
+    yield study.lacks(options.limit, at="limit")
 
 
 def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:

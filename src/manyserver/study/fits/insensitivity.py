@@ -25,7 +25,17 @@ from manyserver.study.fit_row import FitOptions, fit_row
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["ACROSS_JOBS", "Comparison", "Options", "comparisons", "expected_deviation", "rows"]
+    from manyserver.study.supply import Supply
+
+__all__ = [
+    "ACROSS_JOBS",
+    "Comparison",
+    "Options",
+    "comparisons",
+    "expected_deviation",
+    "needs",
+    "rows",
+]
 
 ACROSS_JOBS = True
 LEVEL = 0.05
@@ -75,6 +85,14 @@ class Comparison:
     freedom: float
     expected: float
     reliable: bool
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as job sizes."""
+    yield study.lacks_jobs()
+    yield study.lacks(options.method, at="finite")
+    if len(study.axes.get("jobs", ())) == 1:
+        yield study.lacks(options.limit, at="limit")
 
 
 def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:

@@ -29,7 +29,17 @@ from manyserver.study.fit_row import FitOptions, fit_row
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["COVARIANCE", "EXPONENT", "Options", "dependence", "expected_dependence", "rows"]
+    from manyserver.study.supply import Supply
+
+__all__ = [
+    "COVARIANCE",
+    "EXPONENT",
+    "Options",
+    "dependence",
+    "expected_dependence",
+    "needs",
+    "rows",
+]
 
 EXPONENT = -1.0
 COVARIANCE = "occupancy_covariance"
@@ -46,6 +56,11 @@ class Options(FitOptions):
     """Method that predicts the coefficient of 1/N."""
     limit: str = "mean_field"
     """Method of the limit, for the prediction."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as covariances."""
+    yield study.lacks(options.method, at="finite", moments=True)
 
 
 def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:

@@ -23,7 +23,9 @@ from manyserver.study.fit_row import FitOptions, fit_row
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Options", "expected_growth", "growth", "rows"]
+    from manyserver.study.supply import Supply
+
+__all__ = ["Options", "expected_growth", "growth", "needs", "rows"]
 
 
 class Options(FitOptions):
@@ -31,6 +33,11 @@ class Options(FitOptions):
 
     methods: tuple[str, ...] = ("mean_field",)
     """Methods whose tails are fitted."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as the mean field."""
+    yield study.lacks(*options.methods)
 
 
 def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:

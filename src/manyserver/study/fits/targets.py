@@ -15,15 +15,20 @@ from manyserver.study.fit_row import FitOptions, fit_row
 if TYPE_CHECKING:
     import xarray as xr
 
+    from manyserver.study.supply import Supply
+
 __all__ = [
     "Answer",
     "Options",
     "Target",
     "Verdict",
+    "answerable",
     "answers",
     "best",
     "judged",
+    "lacks_percentiles",
     "largest_servers",
+    "needs",
     "rows",
     "time_unit",
 ]
@@ -74,6 +79,11 @@ class Answer:
     reason: str = ""
 
 
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as job sizes."""
+    yield from answerable(study, options)
+
+
 def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
     """Yield a row for every point, and one for every policy with the largest load that meets.
 
@@ -114,6 +124,30 @@ def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
                 parameter=f"largest {dimension} that meets {options.at_most:g}",
                 n_servers=servers,
             )
+
+
+def answerable(study: "Supply", target: Target) -> Iterator[str]:
+    """Yield what a study lacks of what is judged."""
+    if not study.follows_jobs:
+        yield study.lacks_jobs()
+        return
+    method = target.method or (
+        "simulation" if "simulation" in study.methods else next(iter(study.methods))
+    )
+    yield lacks_percentiles(study, method)
+    finite = [n for n in study.axes["n_servers"] if n is not None]
+    if method == "mean_field" and finite:
+        yield f"method: simulation; it judges n_servers = {target.n_servers or finite[-1]}"
+
+
+def lacks_percentiles(study: "Supply", *methods: str) -> str:
+    """Say that no method gives percentiles; the mean field has them for exponential sizes only."""
+    methods = methods or ("simulation", "mean_field")
+    for point in study.points(*methods):
+        if point.method != "mean_field" or point.subject.jobs.sizes.name == "exponential":
+            return ""
+    lack = study.lacks(*methods)
+    return lack or "points of the method simulation, as these sizes are not exponential"
 
 
 def _row(

@@ -33,6 +33,10 @@ and imports what computes inside :func:`compute`, so that reading a study stays 
 ``COMPILES``
     whether it has a kernel compiled, which takes some seconds once for every version of its code;
     without it, it has not;
+``check(beta, options)``
+    raises a ValueError if options do not fit a beta; without it, all do;
+``memory(SUBJECT)``
+    bytes that a point takes, also with `sizes` and `discipline`; without it, no more than any job;
 ``ANSWER``
     the variable without which a result is wrong; without it, ``sojourn_mean``;
 ``FOLLOWS_JOBS``
@@ -49,7 +53,16 @@ from pydantic import BaseModel
 
 from manyserver.study import discovery
 
-__all__ = ["Method", "answer", "compiles", "follows_jobs", "kept_options", "load", "names"]
+__all__ = [
+    "Method",
+    "answer",
+    "compiles",
+    "follows_jobs",
+    "kept_options",
+    "load",
+    "memory",
+    "names",
+]
 
 
 class Method(Protocol):
@@ -133,6 +146,12 @@ def compiles(name: str) -> bool:
     (True, False)
     """
     return bool(getattr(load(name), "COMPILES", False))
+
+
+def memory(name: str, *subject: Any, **keywords: Any) -> float:
+    """Return the bytes that a point of a method takes; 0 if it is no more than any job does."""
+    needed = getattr(load(name), "memory", None)
+    return 0.0 if needed is None else float(needed(*subject, **keywords))
 
 
 def follows_jobs(name: str) -> bool:

@@ -39,6 +39,14 @@ def refusal(beta: float, n_servers: int, options: Options) -> str:
     return TOO_LARGE if n_servers > options.largest else ""
 
 
+def check(beta: float, options: Options) -> None:
+    """Raise a ValueError if the horizon is too short."""
+    if options != Options():
+        from manyserver.diffusion.halfin_whitt.simulation import batches_per_run
+
+        batches_per_run(beta, options.horizon, options.replications)
+
+
 def compute(beta: float, n_servers: int, options: Options, seed: int) -> Any:
     """Simulate for a given time, and scale what converges."""
     from manyserver.diffusion.halfin_whitt.labels import labelled

@@ -20,6 +20,8 @@ COMPILES = True
 STARTS_FROM = ("manyserver.mean_field",)
 FOLLOWS_JOBS = True
 UNSTABLE = "unstable"
+SERVER_BYTES, SERVER_BYTES_WITH_JOBS = 40, 700
+"""Memory for a server, and where its jobs are followed; measured."""
 
 
 class Options(BaseModel):
@@ -56,6 +58,13 @@ def applies(system: System) -> bool:
 def refusal(system: System, policy: Policy, options: Options) -> str:
     """Every stable system can be simulated."""
     return ""
+
+
+def memory(
+    system: System, policy: Policy, sizes: SizeLaw | None = None, discipline: str | None = None
+) -> float:
+    """Return the bytes that a point takes."""
+    return sum(system.counts) * (SERVER_BYTES if sizes is None else SERVER_BYTES_WITH_JOBS)
 
 
 def kept_options(options: Options) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The points of a study of dispatching policies: every policy on every system at every rate."""
 
+import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import product
@@ -9,6 +10,7 @@ from manyserver import policies
 from manyserver.model import Pool, System, UnstableSystem
 from manyserver.policies import Policy
 from manyserver.study import methods
+from manyserver.study.layout import MOST_POINTS
 from manyserver.study.models.dispatching.config import Config, PolicyConfig
 from manyserver.study.models.dispatching.jobs import Jobs, read_jobs
 from manyserver.study.models.dispatching.subject import Dispatching
@@ -17,6 +19,8 @@ from manyserver.study.validation import Mistakes, suggestion
 
 __all__ = ["UNSTABLE", "Sweep"]
 
+MOST_MEMORY = 16e9
+"""Bytes that a point may take."""
 UNSTABLE = "unstable"
 """Status of a point at which the policy cannot serve the system."""
 
@@ -112,6 +116,39 @@ class Sweep:
                     System(1e-9, these, n_servers)
                 except ValueError as error:
                     self.mistakes.add("sweep.n_servers", f"{error} (system {label!r})")
+
+    def check_size(self) -> None:
+        """Tell if there are too many points."""
+        config = self.config
+        axes = (config.systems, config.policies, config.jobs or " ", config.methods_used)
+        count = math.prod(map(len, (*axes, config.sweep.n_servers, config.sweep.rates)))
+        if count > MOST_POINTS:
+            self.mistakes.add("sweep", f"makes {count} points; must be at most {MOST_POINTS}")
+
+    def check_memory(
+        self,
+        pools: dict[str, tuple[Pool, ...]],
+        chosen: dict[str, Policy],
+        jobs: Mapping[str, Jobs],
+    ) -> None:
+        """Tell for which numbers of servers a method needs too much memory."""
+        policy = next(iter(chosen.values()))
+        keywords = next(iter(jobs.values())).keywords if jobs else {}
+        for label, these in pools.items():
+            for n in filter(None, self.config.sweep.n_servers):
+                try:
+                    system = System(1e-9, these, n)
+                except ValueError:
+                    continue  # told elsewhere
+                for method in self.config.methods_used:
+                    needed = methods.memory(method, system, policy, **keywords)
+                    if needed > MOST_MEMORY:
+                        self.mistakes.add(
+                            "sweep.n_servers",
+                            f"n_servers = {n}: the method {method} needs {needed / 1e9:.3g} GB of "
+                            f"memory; must be at most {int(n * MOST_MEMORY / needed)} "
+                            f"(system {label!r})",
+                        )
 
     def check_rates(self, pools: dict[str, tuple[Pool, ...]]) -> None:
         """Tell which rates are too high for a system."""

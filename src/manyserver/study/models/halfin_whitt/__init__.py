@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from manyserver.study import methods
-from manyserver.study.layout import Layout
+from manyserver.study.layout import MOST_POINTS, Layout
 from manyserver.study.models.halfin_whitt.config import Config
 from manyserver.study.models.halfin_whitt.subject import Regime
 from manyserver.study.points import Point, told_options
@@ -47,12 +47,22 @@ def lay_out(config: Config, mistakes: Mistakes) -> Layout:
                 f"n_servers = {n}: must be greater than beta**2 = {betas[-1] ** 2:g}, so that "
                 "the arrival rate is positive",
             )
-    for method in config.methods_used:
+    for method, options in config.methods_used.items():
         lowest, highest = methods.load(method).BETAS  # type: ignore[attr-defined]
         for beta in betas:
             if not lowest <= beta <= highest:
                 allowed = f"must be from {lowest:g} to {highest:g} for the method {method}"
                 mistakes.add("sweep.beta", f"beta = {beta:g}: {allowed}")
+        check = getattr(methods.load(method), "check", None)
+        if check is not None:
+            try:
+                # The smallest beta has the longest relaxation time.
+                check(betas[0], options)
+            except ValueError as error:
+                mistakes.add(f"methods.{method}", f"{error} (beta = {betas[0]:g})")
+    count = len(config.methods_used) * len(betas) * len(servers)
+    if count > MOST_POINTS:
+        mistakes.add("sweep", f"makes {count} points; must be at most {MOST_POINTS}")
     points = tuple(_points(config, betas)) if not mistakes.lines else ()
     return Layout(
         points,

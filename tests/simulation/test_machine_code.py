@@ -1,0 +1,94 @@
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULE = """
+from manyserver.machine_code import njit
+
+
+@njit(cache=True)
+def double(x):
+    return 2 * x
+
+
+print(double(21), sum(double.stats.cache_hits.values()))
+"""
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda content: b"",
+    "truncated": lambda content: content[: len(content) // 2],
+    "cut by one byte": lambda content: content[:-1],
+    "garbage": lambda content: bytes(range(256)) * 8,
+    "one bit": lambda content: (
+        content[: len(content) // 2]
+        + bytes([content[len(content) // 2] ^ 4])
+        + content[len(content) // 2 + 1 :]
+    ),
+    "without checksum": lambda content: content[:-32],
+}
+
+
+def run(folder: Path, *arguments: str) -> str:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "src"),
+        "NUMBA_CACHE_DIR": str(folder / "cache"),
+    }
+    return subprocess.run(
+        [sys.executable, *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+    ).stdout
+
+
+def test_damaged_files_are_compiled_again(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(MODULE)
+    assert run(tmp_path, "module.py") == "42 0\n"
+    assert run(tmp_path, "module.py") == "42 1\n"
+    files = sorted(path for path in tmp_path.glob("cache/**/*") if path.is_file())
+    assert [path.suffix for path in files] == [".nbc", ".nbi"]
+    for path in files:
+        for damage in DAMAGE.values():
+            path.write_bytes(damage(path.read_bytes()))
+            assert run(tmp_path, "module.py") == "42 0\n"
+    # What numba leaves beside a damaged index is used no more, and nothing is left behind.
+    assert run(tmp_path, "module.py") == "42 1\n"
+    assert sorted(path for path in tmp_path.glob("cache/**/*") if path.is_file()) == files
+
+
+@pytest.mark.parametrize("name", ["truncated", "garbage"])
+def test_a_unit_does_not_mind_a_damaged_cache(name: str, tmp_path: Path) -> None:
+    study = tmp_path / "config" / "studies" / "small.yaml"
+    study.parent.mkdir(parents=True)
+    study.write_text(
+        "title: Small\nmodel: halfin_whitt\nsweep: {beta: 1, n_servers: 10}\n"
+        "methods: {chain_simulation: {horizon: 2000}}\n"
+    )
+    output = tmp_path / "unit.jsonl"
+    command = ("-m", "manyserver", "unit", "small", "chain_simulation_beta1", str(output))
+    assert "1 computed, 0 reused, 0 failed" in run(tmp_path, *command)
+    before = output.read_bytes()
+    files = [path for path in tmp_path.glob(".cache/numba/**/*.nb*") if path.is_file()]
+    assert files
+    for path in files:
+        path.write_bytes(DAMAGE[name](path.read_bytes()))
+    for store in tmp_path.glob("results/points/*/*.jsonl"):
+        store.unlink()
+    assert "1 computed, 0 reused, 0 failed" in run(tmp_path, *command)
+    assert output.read_bytes() == before
+
+
+def test_no_other_module_compiles() -> None:
+    others = [
+        path.name
+        for path in (ROOT / "src").rglob("*.py")
+        if "numba.njit" in (text := path.read_text()) or "from numba import njit" in text
+    ]
+    assert others == ["machine_code.py"]
