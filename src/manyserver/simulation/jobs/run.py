@@ -141,6 +141,7 @@ class JobRun:
         """Warm up and measure, until the precision is met or the events are used up."""
         began = time.perf_counter()
         if self.settings.horizon is not None:
+            self._refuse_endless_warm_up()
             self._warm_up(self.warm_up_time)
             self._measure(self.settings.horizon)
             return
@@ -159,6 +160,15 @@ class JobRun:
             for number, replica in enumerate(self.replicas):
                 replica.reseed((*self.settings.seed, number, self.stage))
             self._measure(length)
+
+    def _refuse_endless_warm_up(self) -> None:
+        if self.warm_up_time > self.left:
+            law = self.sizes
+            raise ValueError(
+                f"sizes = {law!r}: large jobs make the warm-up last {self.warm_up_time:.2g} units of "
+                f"time, which takes more than max_events = {self.settings.max_events:g} events; must "
+                "be sizes of a lighter tail, or max_events larger"
+            )
 
     @property
     def left(self) -> float:
