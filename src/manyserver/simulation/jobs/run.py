@@ -163,11 +163,10 @@ class JobRun:
 
     def _refuse_endless_warm_up(self) -> None:
         if self.warm_up_time > self.left:
-            law = self.sizes
             raise ValueError(
-                f"sizes = {law!r}: large jobs make the warm-up last {self.warm_up_time:.2g} units of "
-                f"time, which takes more than max_events = {self.settings.max_events:g} events; must "
-                "be sizes of a lighter tail, or max_events larger"
+                f"sizes = {self.sizes!r}: are so large that the warm-up lasts "
+                f"{self.warm_up_time:.2g} units of time, which takes more than max_events = "
+                f"{self.settings.max_events:g} events; must have a lighter tail"
             )
 
     @property
