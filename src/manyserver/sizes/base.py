@@ -30,15 +30,17 @@ FAR = 1e100
 
 def checked_number(name: str, value: object, least: float, most: float) -> float:
     """Return `value` as a number from `least` to `most`, or raise ValueError."""
-    if isinstance(value, Real) and not isinstance(value, bool) and least <= value <= most:
-        return float(value)
+    number = not isinstance(value, bool) and isinstance(value, Real)
+    if number and least <= value <= most:  # type: ignore[operator]
+        return float(value)  # type: ignore[arg-type]
     raise ValueError(f"{name} = {value!r}: must be a number from {least:g} to {most:g}")
 
 
 def checked_count(name: str, value: object, most: int) -> int:
     """Return `value` as an integer from one to `most`, or raise ValueError."""
-    if isinstance(value, Integral) and not isinstance(value, bool) and 1 <= value <= most:
-        return int(value)
+    integer = not isinstance(value, bool) and isinstance(value, Integral)
+    if integer and 1 <= value <= most:  # type: ignore[operator]
+        return int(value)  # type: ignore[call-overload, no-any-return]
     raise ValueError(f"{name} = {value!r}: must be an integer from 1 to {most}")
 
 
@@ -67,7 +69,9 @@ class SizeLaw(ABC):
     scv: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", checked_number("mean", self.mean, SMALLEST_MEAN, LARGEST_MEAN))
+        object.__setattr__(
+            self, "mean", checked_number("mean", self.mean, SMALLEST_MEAN, LARGEST_MEAN)
+        )
 
     @property
     def variance(self) -> float:
@@ -100,7 +104,7 @@ class SizeLaw(ABC):
 
     def _clipped(self, x: ArrayLike) -> np.ndarray:
         """Return `x`, at least zero, and not so large that computing with it overflows."""
-        return np.clip(np.asarray(x, dtype=float), 0.0, FAR * self.mean)
+        return np.asarray(np.clip(np.asarray(x, dtype=float), 0.0, FAR * self.mean))
 
     def quantile(self, probability: ArrayLike) -> np.ndarray:
         """Smallest size x with ``cdf(x) >= probability``, which lies in [0, 1)."""

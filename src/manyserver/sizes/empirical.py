@@ -21,16 +21,16 @@ __all__ = ["Empirical"]
 
 @dataclass(frozen=True)
 class Empirical(SizeLaw):
-    """Sizes drawn from measured ones, each as likely as any other.
+    r"""Sizes drawn from measured ones, each as likely as any other.
 
     Parameters
     ----------
     file : str or path, optional
-        A text file with columns (CSV and the like, perhaps compressed), or a Parquet or NetCDF file.
+        Text with columns (CSV and the like, perhaps compressed), or a Parquet or NetCDF file.
     column : str or int, optional
         Name of the column, or of the variable of the NetCDF file; can be left out if there is one.
         Columns of text can be told by number, from one on, with or without a header.
-    separator : {",", ";", "\\t", "|", " "}, optional
+    separator : {",", ";", "\t", "|", " "}, optional
         What separates the columns of text (" " is any number of spaces); found if it is None.
     decimal : {".", ","}, optional
         The decimal mark in text; found if it is None, and refused where it could be either.
@@ -54,7 +54,7 @@ class Empirical(SizeLaw):
     ------
     ValueError
         If there are no sizes, or one is negative, missing or no number; it says which line. Sizes
-        must not all be zero.
+        must not all be zero. If a file cannot be read, or could be read in two ways.
     FileNotFoundError
         If there is no such file.
 
@@ -108,7 +108,7 @@ class Empirical(SizeLaw):
         column: object = self.column
         if not isinstance(self.file, (str, os.PathLike)):
             raise ValueError(f"file = {self.file!r}: must be a path")
-        if isinstance(column, Integral) and not isinstance(column, bool):
+        if not isinstance(column, bool) and isinstance(column, Integral):
             column = int(column)
         elif column is not None and not isinstance(column, str):
             raise ValueError(f"column = {column!r}: must be the name of a column, or its number")
@@ -158,7 +158,11 @@ def _given(values: object) -> np.ndarray:
         plain = all(isinstance(value, Real) and not isinstance(value, bool) for value in values)
     if not plain:
         raise ValueError("values: must all be numbers, in one dimension")
-    return _checked(np.array(values, dtype=float), "values", lambda index: f"values[{index}]")
+    try:
+        sizes = np.array(values, dtype=float)
+    except OverflowError:
+        raise ValueError("values: must all be less than 1.8e308") from None
+    return _checked(sizes, "values", lambda index: f"values[{index}]")
 
 
 def _checked(sizes: np.ndarray, source: str, place: Callable[[int], str]) -> np.ndarray:

@@ -35,7 +35,9 @@ class Pareto(SizeLaw):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "shape", checked_number("shape", self.shape, SMALLEST_SHAPE, LARGEST_SHAPE))
+        object.__setattr__(
+            self, "shape", checked_number("shape", self.shape, SMALLEST_SHAPE, LARGEST_SHAPE)
+        )
         scv = 1 / (self.shape * (self.shape - 2)) if self.shape > 2 else math.inf
         object.__setattr__(self, "scv", scv)
 

@@ -26,9 +26,9 @@ class PhaseType(SizeLaw):
     alpha : sequence of float, shape (phase,)
         Law of the first phase; sums to one.
     T : sequence of sequence of float, shape (phase, phase)
-        Rates between phases, from 1e-100 to 1e100, and on the diagonal minus the rate of leaving the phase; rows sum
-        to zero or less, the rest being the rate of absorption. The fastest rate times the longest
-        mean time to absorption is at most 1e5.
+        Rates between phases, and on the diagonal minus the rate of leaving the phase; rows sum
+        to zero or less, the rest being the rate of absorption. All are from 1e-100 to 1e100, and
+        the fastest times the longest mean time to absorption is at most 1e5.
     mean : float, optional
         Scales the rates to this mean; they are taken as they are if it is None.
     """

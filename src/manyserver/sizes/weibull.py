@@ -35,7 +35,9 @@ class Weibull(SizeLaw):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "shape", checked_number("shape", self.shape, SMALLEST_SHAPE, LARGEST_SHAPE))
+        object.__setattr__(
+            self, "shape", checked_number("shape", self.shape, SMALLEST_SHAPE, LARGEST_SHAPE)
+        )
         moments = [math.gamma(1 + order / self.shape) for order in (1, 2)]
         object.__setattr__(self, "scv", moments[1] / moments[0] ** 2 - 1)
 

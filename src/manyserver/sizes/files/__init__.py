@@ -13,7 +13,7 @@ from manyserver.sizes.files.shown import shown
 
 __all__ = ["read_sizes"]
 
-FORMATS = {b"CDF": netcdf, b"\x89HDF\r\n\x1a\n": netcdf, b"PAR1": parquet}
+FORMATS = {b"CDF": netcdf.read, b"\x89HDF\r\n\x1a\n": netcdf.read, b"PAR1": parquet.read}
 """How binary files begin that can be read; all others must be text, perhaps compressed."""
 
 
@@ -61,12 +61,12 @@ def read_sizes(
     try:
         with path.open("rb") as stream:
             head = stream.read(max(map(len, FORMATS)))
-        for start, module in FORMATS.items():
+        for start, read in FORMATS.items():
             if head.startswith(start):
                 for name, value in {"separator": separator, "decimal": decimal}.items():
                     if value is not None:
                         raise ValueError(f"{name} = {value!r}: {where} is not text; leave it out")
-                return module.read(path, where, column)
+                return read(path, where, column)
         return text.read(path, where, column, separator, decimal)
     except (OSError, EOFError, BadZipFile, LZMAError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or "it is damaged"

@@ -10,9 +10,7 @@ from manyserver.sizes.files.shown import one_of, shown
 __all__ = ["read"]
 
 
-def read(
-    path: Path, where: str, column: object
-) -> tuple[np.ndarray, Callable[[int], str]]:
+def read(path: Path, where: str, column: object) -> tuple[np.ndarray, Callable[[int], str]]:
     """Read a variable; see :func:`manyserver.sizes.files.read_sizes`.
 
     What the file says is missing, or was never written, is read as NaN.
@@ -32,5 +30,6 @@ def read(
             values = np.ma.asarray(variable[...])
     except (OSError, RuntimeError):
         raise ValueError(f"{where}: cannot be read: the NetCDF file is damaged") from None
-    sizes = values.astype(float).filled(np.nan).ravel()
-    return sizes, lambda index: f"{where}, {shown(chosen)}[{index}]"
+    return np.ma.filled(
+        values.astype(float), np.nan
+    ).ravel(), lambda index: f"{where}, {shown(chosen)}[{index}]"

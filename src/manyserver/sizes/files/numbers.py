@@ -89,5 +89,9 @@ def _told(cell: str, cells: Sequence[str]) -> str:
 
 
 def _wanted(cell: str, decimal: str | None) -> str:
-    hint = "; decimal = ',' reads a comma as decimal mark" if "," in cell and not decimal else ""
+    hint = (
+        "; decimal = ',' reads a comma as decimal mark"
+        if not decimal and DECIMALS[","].fullmatch(cell)
+        else ""
+    )
     return f"must be a number >= 0, without unit or thousands separator{hint}"

@@ -10,9 +10,7 @@ from manyserver.sizes.files.shown import one_of, shown
 __all__ = ["read"]
 
 
-def read(
-    path: Path, where: str, column: object
-) -> tuple[np.ndarray, Callable[[int], str]]:
+def read(path: Path, where: str, column: object) -> tuple[np.ndarray, Callable[[int], str]]:
     """Read a column of numbers; see :func:`manyserver.sizes.files.read_sizes`."""
     import pyarrow as pa
     from pyarrow import parquet

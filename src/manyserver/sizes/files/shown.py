@@ -1,5 +1,7 @@
-"""What messages show of a file, which need not be a file of sizes: little, and nothing that
-controls a terminal."""
+"""What messages show of a file, which may be none of sizes.
+
+That is little, and nothing that controls a terminal.
+"""
 
 from collections.abc import Sequence
 

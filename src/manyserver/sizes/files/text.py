@@ -1,8 +1,8 @@
 """Columns of text files: CSV and its relatives, read in one way or not at all.
 
-Blank lines and lines that begin with # are left out, and all rows must be as long as the first, which
-may be a header. What separates the columns is found by trying: under one separator only may all
-rows be of one length, and have the column that is asked for.
+Blank lines and lines that begin with # are left out, and all rows must be as long as the first,
+which may be a header. What separates the columns is found by trying: under one separator only may
+all rows be of one length, and have the column that is asked for.
 """
 
 import csv
@@ -114,6 +114,8 @@ def _separator(samples: dict[str, list[Record]], where: str, column: str | int |
             "must be told by separator, or by decimal = ',' if a comma is the decimal mark"
         )
     return fitting[0] if fitting else max(widths, key=widths.__getitem__)
+
+
 def _padded(sample: list[Record]) -> bool:
     """Whether spaces stand beside another separator."""
     return any(cell[0] in ",;|" or cell[-1] in ",;|" for _, row in sample for cell in row if cell)
