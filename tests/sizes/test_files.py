@@ -55,6 +55,7 @@ RIGHT: dict[str, tuple[str | bytes, dict[str, Any]]] = {
     "spaces": ("  job   seconds\n 1   0.5\n10  1.25 \n 3 1000.5\n", BY_NAME),
     "comma and space": (PLAIN.replace(",", ", "), BY_NAME),
     "by number": (PLAIN, {"column": 2}),
+    "numbers as names": (PLAIN.replace("job", "2020"), BY_NAME),
     "told": (PLAIN, {**BY_NAME, "separator": ",", "decimal": "."}),
     "one column": ("seconds\n0.5\n1.25\n1000.5", {}),
     "no header": ("0.5\n1.25\n1000.5\n", {}),

@@ -163,12 +163,13 @@ def _position(rows: list[list[str]], where: str, column: str | int | None) -> in
         if not 1 <= column <= width:
             raise ValueError(f"column = {column}: must be from 1 to {width}; so many has {where}")
         return column - 1
-    if any(map(VALUE.fullmatch, names)):
+    named = column in names and not VALUE.fullmatch(str(column))
+    if not named and any(map(VALUE.fullmatch, names)):
         raise ValueError(
             f"column = {column!r}: {where} has numbers in its first row, and no header; must be a "
             f"number from 1 to {width}"
         )
-    if column not in names and not any(VALUE.fullmatch(cell.strip()) for cell in rows[-1]):
+    if not named and not any(VALUE.fullmatch(cell.strip()) for cell in rows[-1]):
         # Perhaps no table at all, but something that is nobody's business.
         raise ValueError(f"column = {column!r}: must be one of the columns of {where}")
     return names.index(one_of(where, column, names))
