@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from manyserver.sizes.base import SizeLaw
 from manyserver.sizes.files import read_sizes
+from manyserver.sizes.files.shown import shown
 
 __all__ = ["Empirical"]
 
@@ -115,7 +116,7 @@ class Empirical(SizeLaw):
         object.__setattr__(self, "file", os.fsdecode(self.file))
         object.__setattr__(self, "column", column)
         sizes, place = read_sizes(self.file, self.column, self.separator, self.decimal)
-        return _checked(sizes, str(self.file), place)
+        return _checked(sizes, shown(self.file), place)
 
     def _values(self) -> np.ndarray:
         for name in ("column", "separator", "decimal"):

@@ -16,7 +16,15 @@ from pathlib import Path
 
 import numpy as np
 
-from manyserver.sizes.files.numbers import DECIMALS, NO_SEPARATOR, VALUE, is_name, numbers
+from manyserver.sizes.files.numbers import (
+    DECIMALS,
+    NO_SEPARATOR,
+    VALUE,
+    WITH_UNIT,
+    decimal_mark,
+    is_name,
+    numbers,
+)
 from manyserver.sizes.files.shown import one_of, shown
 from manyserver.sizes.files.streams import Lines, encoding_of, opened
 
@@ -63,7 +71,12 @@ def read(
         samples = {one: _sample(records(one)) for one in candidates}
         separator = _separator(samples, where, column)
     found = _column(records(separator), where, column)
-    return numbers(found.cells, decimal, separator, found.place), found.place
+    if decimal is None:
+        rows = [row for _, row in _sample(records(separator))]
+        sample = [cell.strip() for row in rows for cell in row]
+        between = separator if len(rows[0]) > 1 else NO_SEPARATOR
+        decimal = decimal_mark(found.cells, between, sample, found.place)
+    return numbers(found.cells, decimal, found.place), found.place
 
 
 def _records(path: Path, where: str, encoding: str, separator: str) -> Iterator[Record]:
@@ -97,16 +110,13 @@ def _separator(samples: dict[str, list[Record]], where: str, column: str | int |
         lengths = {len(row) for _, row in sample}
         if lengths <= {1} or (separator == " " and (len(lengths) > 1 or _padded(sample))):
             continue
-        widths[separator] = len(sample[0][1])
-        with suppress(ValueError):
-            _column(iter(sample), where, column)
+        widths[separator] = width = len(sample[0][1])
+        named = isinstance(column, str) and column in map(str.strip, sample[0][1])
+        numbered = isinstance(column, int) and column <= width
+        if len(lengths) == 1 and (named or numbered):
             fitting.append(separator)
-    if isinstance(column, int):
-        with suppress(ValueError):
-            # Rows such as 1,5 could be one column as well.
-            cells = _column(iter(samples[NO_SEPARATOR]), where, column).cells
-            if all(map(VALUE.fullmatch, cells)):
-                fitting.append(NO_SEPARATOR)
+    if column == 1 and all(WITH_UNIT.fullmatch(row[0]) for _, row in samples[NO_SEPARATOR]):
+        fitting.append(NO_SEPARATOR)  # Rows such as 1,5 could be one column as well.
     if len(fitting) > 1:
         known = {**SEPARATORS, NO_SEPARATOR: "nothing"}
         raise ValueError(
