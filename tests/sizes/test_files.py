@@ -148,7 +148,7 @@ WRONG: dict[str, tuple[str | bytes, dict[str, Any], str]] = {
     "thousands or decimals, points": (cells("1.234"), A, f"line 3, a = '1.234': {EITHER}"),
     "both": (cells("0,5", "1.5"), A, "line 3, a = '0,5'"),
     "thousands, told": (cells("1.234"), {**A, **COMMA}, "a = '1.234'"),
-    "one column": ("a\n1,5\n", {}, "column 1 = '1,5': " + NUMBER + "; decimal = ',' would"),
+    "one column": ("a\n1,5\n", {}, "column 1 = '1,5': " + NUMBER + "; decimal = ',' reads it"),
     "separators": ("1,5;2,5\n3,5;4,5\n", {"column": 1}, "separated by ',' or ';'; must be told"),
     "units and separators": ("1,5 s;2\n3,5 s;4\n", {"column": 1}, "separated by ',' or ';'"),
     "units, one column or two": ("1,5ms\n2,5ms\n", {"column": 1}, "separated by ',' or nothing"),
@@ -181,6 +181,13 @@ WRONG: dict[str, tuple[str | bytes, dict[str, Any], str]] = {
     "cut gzip": (gzip.compress(PLAIN.encode())[:-20], {}, "cannot be read: it is damaged"),
     "cut xz": (lzma.compress(PLAIN.encode())[:-20], {}, "cannot be read: it is damaged"),
     "cut zip": (zipped(PLAIN)[:-20], {}, "cannot be read: it is damaged"),
+    "encrypted zip": (
+        zipped(PLAIN)
+        .replace(b"PK\x03\x04\x14\0\0", b"PK\x03\x04\x14\0\1")
+        .replace(b"PK\x01\x02\x14\x03\x14\0\0", b"PK\x01\x02\x14\x03\x14\0\1"),
+        {},
+        "cannot be read: it is damaged or enc",
+    ),
     "cut Parquet": (b"PAR1" + bytes(50), {}, "cannot be read: the Parquet file is damaged"),
     "cut NetCDF": (b"\x89HDF\r\n\x1a\n" + bytes(50), {}, "cannot be read: "),
     "cut classic NetCDF": (b"CDF\x01" + bytes(3), {}, "cannot be read: "),

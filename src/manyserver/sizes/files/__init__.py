@@ -68,6 +68,6 @@ def read_sizes(
                         raise ValueError(f"{name} = {value!r}: {where} is not text; leave it out")
                 return read(path, where, column)
         return text.read(path, where, column, separator, decimal)
-    except (OSError, EOFError, BadZipFile, LZMAError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or "it is damaged"
+    except (OSError, EOFError, RuntimeError, BadZipFile, LZMAError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or "it is damaged or encrypted"
         raise ValueError(f"{where}: cannot be read: {reason}") from None

@@ -17,19 +17,15 @@ def read(path: Path, where: str, column: object) -> tuple[np.ndarray, Callable[[
     """
     from netCDF4 import Dataset
 
-    try:
-        with Dataset(path) as file:
-            names = [name for name in file.variables if name not in file.dimensions]
-            chosen = one_of(where, column, names)
-            variable = file[chosen]
-            kind = variable.datatype
-            numbers = isinstance(kind, np.dtype) and kind.kind in "fiu"
-            if not numbers or " since " in str(getattr(variable, "units", "")):
-                held = "dates" if numbers else "another type"
-                raise ValueError(f"{where}, {shown(chosen)}: holds {held}; must be numbers")
-            values = np.ma.asarray(variable[...])
-    except (OSError, RuntimeError):
-        raise ValueError(f"{where}: cannot be read: the NetCDF file is damaged") from None
-    return np.ma.filled(
-        values.astype(float), np.nan
-    ).ravel(), lambda index: f"{where}, {shown(chosen)}[{index}]"
+    with Dataset(path) as file:
+        names = [name for name in file.variables if name not in file.dimensions]
+        chosen = one_of(where, column, names)
+        variable = file[chosen]
+        kind = variable.datatype
+        numbers = isinstance(kind, np.dtype) and kind.kind in "fiu"
+        if not numbers or " since " in str(getattr(variable, "units", "")):
+            held = "dates" if numbers else "another type"
+            raise ValueError(f"{where}, {shown(chosen)}: holds {held}; must be numbers")
+        values = np.ma.asarray(variable[...]).astype(float)
+    sizes = np.ma.filled(values, np.nan).ravel()
+    return sizes, lambda index: f"{where}, {shown(chosen)}[{index}]"

@@ -118,5 +118,5 @@ def _told(cell: str, cells: Sequence[str]) -> str:
 def _hint(cell: str, decimal: str) -> str:
     for mark in DECIMALS.keys() - {decimal}:
         if DECIMALS[mark].fullmatch(cell):
-            return f"; decimal = {mark!r} would read it"
+            return f"; decimal = {mark!r} reads it, if that is the decimal mark"
     return ""

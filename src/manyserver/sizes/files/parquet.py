@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manyserver.sizes.files.shown import one_of, shown
+from manyserver.sizes.files.shown import one_of, shortened, shown
 
 __all__ = ["read"]
 
@@ -22,7 +22,9 @@ def read(path: Path, where: str, column: object) -> tuple[np.ndarray, Callable[[
             kind = schema.field(chosen).type
             is_ = pa.types
             if not (is_.is_integer(kind) or is_.is_floating(kind) or is_.is_decimal(kind)):
-                raise ValueError(f"{where}, {shown(chosen)}: has type {kind}; must be numbers")
+                raise ValueError(
+                    f"{where}, {shown(chosen)}: has type {shortened(str(kind))}; must be numbers"
+                )
             values = file.read([chosen]).column(0).cast(pa.float64(), safe=False)
     except pa.ArrowException:
         raise ValueError(f"{where}: cannot be read: the Parquet file is damaged") from None
