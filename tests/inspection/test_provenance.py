@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,3 +54,8 @@ def test_a_file_that_says_nothing(project: "Project", tmp_path: Path, name: str)
     figures.save(matplotlib.figure.Figure(), tmp_path / "plain")
     said = project.call("provenance", str(tmp_path / name), code=1)
     assert said.startswith(str(tmp_path / name))
+
+
+def test_a_pipe_is_not_waited_for(project: "Project", tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    assert "must be a file" in project.call("provenance", str(tmp_path / "pipe.csv"), code=1)

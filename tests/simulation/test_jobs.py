@@ -292,6 +292,13 @@ def test_infinite_variance_is_said(seed: int) -> None:
     assert "mean waiting" in result.attrs["note"]
 
 
+def test_sizes_that_need_an_endless_warm_up_are_refused() -> None:
+    system = ms.System(0.5, ONE_POOL, n_servers=50)
+    heavy = ms.sizes("pareto", shape=1.1)
+    with pytest.raises(ValueError, match=r"sizes = Pareto\(shape=1.1.* max_events = 1e\+10"):
+        ms.simulate(system, SQ2, sizes=heavy, horizon=1.0)
+
+
 def test_too_few_events_are_said(seed: int) -> None:
     system = ms.System(0.9, ONE_POOL, n_servers=50)
     result = ms.simulate(

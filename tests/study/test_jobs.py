@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from click.testing import CliRunner
 from tests.study.conftest import WriteStudy
 
 import manyserver as ms
 from manyserver import figures
+from manyserver.__main__ import main
 from manyserver.plan import Plan
 from manyserver.study import fits
 from manyserver.study.compute import compute_unit
@@ -145,6 +147,21 @@ def test_points_are_known_by_the_sizes_and_not_by_their_file(
     }
 
 
+def test_check_tells_what_is_wrong_with_a_file(write: WriteStudy, tmp_path: Path) -> None:
+    study = write()
+    sizes = tmp_path / "config" / "data" / "sizes.csv"
+    sizes.write_text("seconds;user\n1,5;a\n12 ms;b\n")
+    result = CliRunner().invoke(main, ["--config", str(study.parents[1]), "check"])
+    assert result.exit_code == 1
+    assert result.output == (
+        f"{study}: jobs.measured: {sizes}, line 3, seconds = '12 ms': must be a number >= 0, "
+        "without unit or thousands separator\n"
+    )
+    sizes.write_text("1,5\n2,5\n")
+    told = {**MEASURED, "column": 1, "decimal": ","}
+    assert ids(read_study(write({"jobs.measured.sizes": told})))
+
+
 def test_without_jobs_points_are_what_they_were(write: WriteStudy) -> None:
     with_jobs = read_study(write())
     plain = read_study(write({"jobs": None}))
@@ -160,7 +177,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "bad parameter": (
         {"jobs.shared.sizes": {"name": "pareto", "shape": 0.5}},
-        "jobs.shared: shape = 0.5: must be greater than 1",
+        "jobs.shared: shape = 0.5: must be a number from 1.1 to 1e+06",
     ),
     "unknown parameter": (
         {"jobs.shared.sizes": {"name": "pareto", "shap": 3}},

@@ -37,6 +37,8 @@ def provenance(path: Path) -> dict[str, Any]:
     }
     if path.suffix not in readers:
         raise UnknownFile(f"{path}: must be one of {', '.join(f'*{suffix}' for suffix in readers)}")
+    if path.exists() and not path.is_file():
+        raise UnknownFile(f"{path}: is a folder, a device or a pipe; must be a file")
     if is_damaged(path) and path.suffix != ".jsonl":
         raise UnknownFile(f"{path}: is damaged")
     try:

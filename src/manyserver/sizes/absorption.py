@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike
 
 __all__ = ["Absorption"]
 
+MOST_STEPS = 1e5
+"""Mean number of steps to absorption; the tail takes some forty times as many."""
 LEFT_OUT = 1e-16
 """Steps after which no more than this part is left are left out."""
 MOST_ENTRIES = 4_000_000
@@ -39,7 +41,7 @@ class Absorption:
     Raises
     ------
     ValueError
-        If the chain can stay away from absorption for ever.
+        If the chain can stay away from absorption for ever, or for too many steps.
     """
 
     def __init__(self, alpha: np.ndarray, rates: np.ndarray):
@@ -49,7 +51,13 @@ class Absorption:
         except np.linalg.LinAlgError:
             first = np.full(len(alpha), -1.0)
         if not (first > 0).all():
-            raise ValueError(f"rates = {rates.tolist()}: must lead to absorption from every phase")
+            raise ValueError(f"T = {rates.tolist()}: must lead to absorption from every phase")
+        steps = float(-np.diag(rates).min() * first.max())
+        if steps > MOST_STEPS:
+            raise ValueError(
+                f"T = {rates.tolist()}: fastest rate times longest mean time to absorption is "
+                f"{steps:.3g}; must be at most {MOST_STEPS:g}"
+            )
         second = np.linalg.solve(-rates, first)
         self.mean = float(alpha @ first)
         self.variance = float(2 * (alpha @ second) - self.mean**2)

@@ -20,25 +20,28 @@ from numpy.typing import ArrayLike
 __all__ = ["SizeLaw", "checked_count", "checked_number", "invert"]
 
 BISECTIONS = 200
+SMALLEST_MEAN, LARGEST_MEAN = 1e-100, 1e100
+"""So that no moment that is needed is too large for floating point, nor a size zero."""
+LARGEST = 1e300
+"""No quantile is sought beyond."""
+FAR = 1e100
+"""In mean sizes: hardly any job is larger."""
 
 
-def checked_number(name: str, value: object, above: float = 0.0, closed: bool = False) -> float:
-    """Return `value` as a finite number greater than `above` (or equal), or raise ValueError."""
+def checked_number(name: str, value: object, least: float, most: float) -> float:
+    """Return `value` as a number from `least` to `most`, or raise ValueError."""
     number = not isinstance(value, bool) and isinstance(value, Real)
-    if not number or not math.isfinite(float(value)):  # type: ignore[arg-type]
-        raise ValueError(f"{name} = {value!r}: must be a finite number")
-    result = float(value)  # type: ignore[arg-type]
-    if result < above or (result == above and not closed):
-        bound = f">= {above:g}" if closed else f"greater than {above:g}"
-        raise ValueError(f"{name} = {value!r}: must be {bound}")
-    return result
+    if number and least <= value <= most:  # type: ignore[operator]
+        return float(value)  # type: ignore[arg-type]
+    raise ValueError(f"{name} = {value!r}: must be a number from {least:g} to {most:g}")
 
 
-def checked_count(name: str, value: object) -> int:
-    """Return `value` as an integer >= 1, or raise ValueError."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} = {value!r}: must be an integer >= 1")
-    return int(value)
+def checked_count(name: str, value: object, most: int) -> int:
+    """Return `value` as an integer from one to `most`, or raise ValueError."""
+    integer = not isinstance(value, bool) and isinstance(value, Integral)
+    if integer and 1 <= value <= most:  # type: ignore[operator]
+        return int(value)  # type: ignore[call-overload, no-any-return]
+    raise ValueError(f"{name} = {value!r}: must be an integer from 1 to {most}")
 
 
 class SizeLaw(ABC):
@@ -51,7 +54,7 @@ class SizeLaw(ABC):
     Attributes
     ----------
     mean : float
-        Mean size.
+        Mean size, from 1e-100 to 1e100.
     scv : float
         Squared coefficient of variation, the variance over the squared mean; may be infinite.
     variance : float
@@ -66,7 +69,9 @@ class SizeLaw(ABC):
     scv: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", checked_number("mean", self.mean))
+        object.__setattr__(
+            self, "mean", checked_number("mean", self.mean, SMALLEST_MEAN, LARGEST_MEAN)
+        )
 
     @property
     def variance(self) -> float:
@@ -97,6 +102,10 @@ class SizeLaw(ABC):
     def length_biased_cdf(self, x: ArrayLike) -> np.ndarray:
         """Part of all work that is in jobs of size at most `x`, of the same shape."""
 
+    def _clipped(self, x: ArrayLike) -> np.ndarray:
+        """Return `x`, at least zero, and not so large that computing with it overflows."""
+        return np.asarray(np.clip(np.asarray(x, dtype=float), 0.0, FAR * self.mean))
+
     def quantile(self, probability: ArrayLike) -> np.ndarray:
         """Smallest size x with ``cdf(x) >= probability``, which lies in [0, 1)."""
         return invert(self.cdf, probability, self.mean)
@@ -111,7 +120,7 @@ class SizeLaw(ABC):
 
     def residual_cdf(self, x: ArrayLike) -> np.ndarray:
         """Probability that at most `x` is left of the job in service at a random time."""
-        x = np.asarray(x, dtype=float)
+        x = self._clipped(x)
         left = (1 - self.length_biased_cdf(x)) - x / self.mean * (1 - self.cdf(x))
         return np.asarray(np.clip(1 - left, 0.0, 1.0))
 
@@ -168,6 +177,7 @@ def invert(cdf: object, probability: ArrayLike, scale: float) -> np.ndarray:
         low[short] = high[short]
         high[short] *= 2
         short[short] = cdf(high[short]) < flat[short]  # type: ignore[operator]
+        short &= high < LARGEST
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         if ((middle <= low) | (middle >= high)).all():

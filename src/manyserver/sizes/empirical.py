@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
+import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from manyserver.sizes.base import SizeLaw
+from manyserver.sizes.files import read_sizes
+from manyserver.sizes.files.shown import shown
 
 __all__ = ["Empirical"]
-
-NETCDF = {".nc", ".nc4", ".cdf", ".netcdf"}
 
 
 @dataclass(frozen=True)
 class Empirical(SizeLaw):
-    """Sizes drawn from measured ones, each as likely as any other.
+    r"""Sizes drawn from measured ones, each as likely as any other.
 
     Parameters
     ----------
     file : str or path, optional
-        A CSV file with a header, or a NetCDF file (by its suffix: .nc, .nc4, .cdf, .netcdf).
-    column : str, optional
-        Column of the CSV file, or variable of the NetCDF file; can be left out if there is one.
+        Text with columns (CSV and the like, perhaps compressed), or a Parquet or NetCDF file.
+    column : str or int, optional
+        Name of the column, or of the variable of the NetCDF file; can be left out if there is one.
+        Columns of text can be told by number, from one on, with or without a header.
+    separator : {",", ";", "\t", "|", " "}, optional
+        What separates the columns of text (" " is any number of spaces); found if it is None.
+    decimal : {".", ","}, optional
+        The decimal mark in text; found if it is None, and refused where it could be either.
     values : sequence of float, shape (size,), optional
         The sizes, instead of a file.
     mean : float, optional
@@ -49,7 +55,7 @@ class Empirical(SizeLaw):
     ------
     ValueError
         If there are no sizes, or one is negative, missing or no number; it says which line. Sizes
-        must not all be zero.
+        must not all be zero. If a file cannot be read, or could be read in two ways.
     FileNotFoundError
         If there is no such file.
 
@@ -63,7 +69,9 @@ class Empirical(SizeLaw):
     title: ClassVar[str] = "measured"
 
     file: str | None = None
-    column: str | None = None
+    column: str | int | None = None
+    separator: str | None = None
+    decimal: str | None = None
     values: tuple[float, ...] | None = field(default=None, repr=False)
     mean: float = None  # type: ignore[assignment]
     scv: float = field(init=False, repr=False)
@@ -78,16 +86,14 @@ class Empirical(SizeLaw):
             raise ValueError(
                 f"file = {self.file!r}: one of file and values must be given, and not both"
             )
-        if self.file is not None:
-            object.__setattr__(self, "file", str(self.file))
-            sizes = _read(Path(str(self.file)), self.column)
-        else:
-            sizes = _given(self.values)
-            object.__setattr__(self, "values", tuple(map(float, sizes)))
-        sizes = np.sort(sizes)
-        measured = float(sizes.mean())
-        if measured <= 0:
+        sizes = np.sort(self._values() if self.file is None else self._read())
+        # In units of a power of two about the largest size: exact, and nothing overflows.
+        exponent = int(np.frexp(sizes[-1])[1])
+        scaled = np.ldexp(sizes, -exponent)
+        mean = float(scaled.mean())
+        if mean <= 0:
             raise ValueError("values: are all zero; at least one size must be greater than zero")
+        measured = math.ldexp(mean, exponent)
         wanted: object = self.mean
         if wanted is None:
             object.__setattr__(self, "mean", measured)
@@ -95,9 +101,30 @@ class Empirical(SizeLaw):
         object.__setattr__(self, "measured_mean", measured)
         object.__setattr__(self, "count", len(sizes))
         object.__setattr__(self, "digest", hashlib.sha256(sizes.tobytes()).hexdigest())
-        object.__setattr__(self, "scv", float(sizes.var() / measured**2))
-        object.__setattr__(self, "_sizes", sizes * (self.mean / measured))
-        object.__setattr__(self, "_work", np.cumsum(sizes) / sizes.sum())
+        object.__setattr__(self, "scv", float(scaled.var() / mean**2))
+        object.__setattr__(self, "_sizes", scaled * (self.mean / mean))
+        object.__setattr__(self, "_work", np.cumsum(scaled) / scaled.sum())
+
+    def _read(self) -> np.ndarray:
+        column: object = self.column
+        if not isinstance(self.file, (str, os.PathLike)):
+            raise ValueError(f"file = {self.file!r}: must be a path")
+        if not isinstance(column, bool) and isinstance(column, Integral):
+            column = int(column)
+        elif column is not None and not isinstance(column, str):
+            raise ValueError(f"column = {column!r}: must be the name of a column, or its number")
+        object.__setattr__(self, "file", os.fsdecode(self.file))
+        object.__setattr__(self, "column", column)
+        sizes, place = read_sizes(self.file, self.column, self.separator, self.decimal)
+        return _checked(sizes, shown(self.file), place)
+
+    def _values(self) -> np.ndarray:
+        for name in ("column", "separator", "decimal"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name} = {getattr(self, name)!r}: is for a file, not for values")
+        sizes = _given(self.values)
+        object.__setattr__(self, "values", tuple(map(float, sizes)))
+        return sizes
 
     def cdf(self, x: ArrayLike) -> np.ndarray:
         """Probability that a size is at most `x`."""
@@ -124,13 +151,19 @@ class Empirical(SizeLaw):
 
 
 def _given(values: object) -> np.ndarray:
-    if isinstance(values, str) or not isinstance(values, (Sequence, np.ndarray)):
-        raise ValueError(f"values = {values!r}: must be a list of sizes")
+    if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
+        raise ValueError(f"values: are of type {type(values).__name__}; must be a list of sizes")
+    if isinstance(values, np.ndarray):
+        plain = values.dtype.kind in "fiu"
+    else:
+        plain = all(isinstance(value, Real) and not isinstance(value, bool) for value in values)
+    if not plain:
+        raise ValueError("values: must all be numbers, in one dimension")
     try:
         sizes = np.array(values, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError("values: must all be numbers") from None
-    return _checked(sizes, "values", lambda number: f"values[{number}]")
+    except OverflowError:
+        raise ValueError("values: must all be less than 1.8e308") from None
+    return _checked(sizes, "values", lambda index: f"values[{index}]")
 
 
 def _checked(sizes: np.ndarray, source: str, place: Callable[[int], str]) -> np.ndarray:
@@ -144,57 +177,4 @@ def _checked(sizes: np.ndarray, source: str, place: Callable[[int], str]) -> np.
         number = int(wrong[0])
         more = f" ({len(wrong)} such values)" if len(wrong) > 1 else ""
         raise ValueError(f"{place(number)} = {sizes[number]:g}: must be a finite number >= 0{more}")
-    return sizes
-
-
-def _read(path: Path, column: str | None) -> np.ndarray:
-    if not path.is_file():
-        raise FileNotFoundError(f"file = {str(path)!r}: there is no such file")
-    return (_read_netcdf if path.suffix.lower() in NETCDF else _read_csv)(path, column)
-
-
-def _one_of(path: Path, column: str | None, names: Sequence[str]) -> str:
-    """Return the column asked for, or the only one."""
-    if column is None and len(names) == 1:
-        return names[0]
-    if column is None or column not in names:
-        raise ValueError(
-            f"column = {column!r}: must be one of those of {path}: {', '.join(names) or 'none'}"
-        )
-    return column
-
-
-def _read_csv(path: Path, column: str | None) -> np.ndarray:
-    with path.open(newline="", encoding="utf-8-sig") as lines:
-        rows = csv.reader(lines)
-        header = [name.strip() for name in next(rows, [])]
-        position = header.index(_one_of(path, column, header))
-        sizes, numbers = [], []
-        for row in rows:
-            if not row:
-                continue
-            cell = row[position].strip() if position < len(row) else ""
-            try:
-                sizes.append(float(cell))
-            except ValueError:
-                raise ValueError(
-                    f"{path}, line {rows.line_num}, {header[position]} = {cell!r}: must be a number"
-                ) from None
-            numbers.append(rows.line_num)
-    return _checked(
-        np.array(sizes),
-        str(path),
-        lambda number: f"{path}, line {numbers[number]}, {header[position]}",
-    )
-
-
-def _read_netcdf(path: Path, column: str | None) -> np.ndarray:
-    import xarray as xr
-
-    with xr.open_dataset(path) as dataset:
-        chosen = _one_of(path, column, [str(name) for name in dataset.data_vars])
-        values = dataset[chosen].values
-    if values.dtype.kind not in "fiu":
-        raise ValueError(f"{path}, {chosen}: has type {values.dtype}; must be numbers")
-    sizes = np.asarray(values, dtype=float).ravel()
-    return _checked(sizes, f"{path}, {chosen}", lambda number: f"{path}, {chosen}[{number}]")
+    return sizes + 0.0  # no negative zero

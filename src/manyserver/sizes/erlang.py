@@ -10,6 +10,8 @@ from manyserver.sizes.base import SizeLaw, checked_count
 
 __all__ = ["Erlang"]
 
+LARGEST_SHAPE = 1000
+
 
 @dataclass(frozen=True)
 class Erlang(SizeLaw):
@@ -18,7 +20,7 @@ class Erlang(SizeLaw):
     Parameters
     ----------
     shape : int
-        At least one; the squared coefficient of variation is ``1 / shape``.
+        From one to 1000; the squared coefficient of variation is ``1 / shape``.
     mean : float
     """
 
@@ -31,7 +33,7 @@ class Erlang(SizeLaw):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "shape", checked_count("shape", self.shape))
+        object.__setattr__(self, "shape", checked_count("shape", self.shape, LARGEST_SHAPE))
         object.__setattr__(self, "scv", 1 / self.shape)
 
     def cdf(self, x: ArrayLike) -> np.ndarray:
@@ -41,7 +43,7 @@ class Erlang(SizeLaw):
     def _gamma_cdf(self, shape: int, x: ArrayLike) -> np.ndarray:
         from scipy.special import gammainc
 
-        return np.asarray(gammainc(shape, self.shape / self.mean * np.maximum(x, 0.0)))
+        return np.asarray(gammainc(shape, self.shape / self.mean * self._clipped(x)))
 
     def quantile(self, probability: ArrayLike) -> np.ndarray:
         """Smallest size x with ``cdf(x) >= probability``."""

@@ -28,7 +28,7 @@ class Exponential(SizeLaw):
 
     def cdf(self, x: ArrayLike) -> np.ndarray:
         """Probability that a size is at most `x`."""
-        return np.asarray(-np.expm1(-np.maximum(x, 0.0) / self.mean))
+        return np.asarray(-np.expm1(-self._clipped(x) / self.mean))
 
     def quantile(self, probability: ArrayLike) -> np.ndarray:
         """Smallest size x with ``cdf(x) >= probability``."""
@@ -40,7 +40,7 @@ class Exponential(SizeLaw):
 
     def length_biased_cdf(self, x: ArrayLike) -> np.ndarray:
         """Part of all work that is in jobs of size at most `x`."""
-        scaled = np.maximum(x, 0.0) / self.mean
+        scaled = self._clipped(x) / self.mean
         return np.asarray(1 - np.exp(-scaled) * (1 + scaled))
 
     def sample_length_biased(self, rng: np.random.Generator, count: int) -> np.ndarray:

@@ -11,6 +11,8 @@ from manyserver.sizes.base import SizeLaw, checked_number
 
 __all__ = ["Hyperexponential"]
 
+LARGEST_SCV = 1e6
+
 
 @dataclass(frozen=True)
 class Hyperexponential(SizeLaw):
@@ -19,7 +21,7 @@ class Hyperexponential(SizeLaw):
     Parameters
     ----------
     scv : float
-        Squared coefficient of variation, at least one.
+        Squared coefficient of variation, from one to 1e6.
     mean : float
     """
 
@@ -31,7 +33,7 @@ class Hyperexponential(SizeLaw):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "scv", checked_number("scv", self.scv, above=1.0, closed=True))
+        object.__setattr__(self, "scv", checked_number("scv", self.scv, 1.0, LARGEST_SCV))
 
     @property
     def weights(self) -> np.ndarray:
@@ -46,7 +48,7 @@ class Hyperexponential(SizeLaw):
 
     def cdf(self, x: ArrayLike) -> np.ndarray:
         """Probability that a size is at most `x`."""
-        scaled = np.maximum(x, 0.0)[..., None] / self.means
+        scaled = self._clipped(x)[..., None] / self.means
         return np.asarray(-np.expm1(-scaled) @ self.weights)
 
     def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
@@ -59,7 +61,7 @@ class Hyperexponential(SizeLaw):
 
     def length_biased_cdf(self, x: ArrayLike) -> np.ndarray:
         """Part of all work that is in jobs of size at most `x`."""
-        scaled = np.maximum(x, 0.0)[..., None] / self.means
+        scaled = self._clipped(x)[..., None] / self.means
         return np.asarray(1 - (np.exp(-scaled) * (1 + scaled)).mean(axis=-1))
 
     def sample_length_biased(self, rng: np.random.Generator, count: int) -> np.ndarray:

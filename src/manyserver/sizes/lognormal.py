@@ -11,6 +11,8 @@ from manyserver.sizes.base import SizeLaw, checked_number
 
 __all__ = ["Lognormal"]
 
+SMALLEST_SCV, LARGEST_SCV = 1e-12, 1e12
+
 
 @dataclass(frozen=True)
 class Lognormal(SizeLaw):
@@ -19,7 +21,7 @@ class Lognormal(SizeLaw):
     Parameters
     ----------
     scv : float
-        Squared coefficient of variation, greater than zero.
+        Squared coefficient of variation, from 1e-12 to 1e12.
     mean : float
     """
 
@@ -31,7 +33,7 @@ class Lognormal(SizeLaw):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "scv", checked_number("scv", self.scv))
+        object.__setattr__(self, "scv", checked_number("scv", self.scv, SMALLEST_SCV, LARGEST_SCV))
 
     @property
     def sigma(self) -> float:
@@ -47,7 +49,7 @@ class Lognormal(SizeLaw):
         from scipy.special import ndtr
 
         with np.errstate(divide="ignore"):
-            return np.asarray(ndtr((np.log(np.maximum(x, 0.0)) - mu) / self.sigma))
+            return np.asarray(ndtr((np.log(self._clipped(x)) - mu) / self.sigma))
 
     def cdf(self, x: ArrayLike) -> np.ndarray:
         """Probability that a size is at most `x`."""

@@ -11,6 +11,9 @@ from manyserver.sizes.base import SizeLaw, checked_number
 
 __all__ = ["Pareto"]
 
+SMALLEST_SHAPE, LARGEST_SHAPE = 1.1, 1e6
+"""With a smaller one what is left of a job is beyond what floating point can do."""
+
 
 @dataclass(frozen=True)
 class Pareto(SizeLaw):
@@ -19,7 +22,7 @@ class Pareto(SizeLaw):
     Parameters
     ----------
     shape : float
-        Greater than one. Moments of smaller orders are finite: up to shape 2 the variance is not.
+        From 1.1 to 1e6. Moments of smaller orders are finite: up to shape 2 the variance is not.
     mean : float
     """
 
@@ -32,7 +35,9 @@ class Pareto(SizeLaw):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "shape", checked_number("shape", self.shape, above=1.0))
+        object.__setattr__(
+            self, "shape", checked_number("shape", self.shape, SMALLEST_SHAPE, LARGEST_SHAPE)
+        )
         scv = 1 / (self.shape * (self.shape - 2)) if self.shape > 2 else math.inf
         object.__setattr__(self, "scv", scv)
 

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from manyserver.sizes.absorption import Absorption
-from manyserver.sizes.base import SizeLaw
+from manyserver.sizes.base import FAR, SizeLaw
 
 __all__ = ["PhaseType"]
 
 ROUNDING = 1e-9
+SMALLEST_RATE, LARGEST_RATE = 1e-100, 1e100
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class PhaseType(SizeLaw):
         Law of the first phase; sums to one.
     T : sequence of sequence of float, shape (phase, phase)
         Rates between phases, and on the diagonal minus the rate of leaving the phase; rows sum
-        to zero or less, the rest being the rate of absorption.
+        to zero or less, the rest being the rate of absorption. All are from 1e-100 to 1e100, and
+        the fastest times the longest mean time to absorption is at most 1e5.
     mean : float, optional
         Scales the rates to this mean; they are taken as they are if it is None.
     """
@@ -64,7 +66,7 @@ class PhaseType(SizeLaw):
 
     def cdf(self, x: ArrayLike) -> np.ndarray:
         """Probability that a size is at most `x`."""
-        return self._chain.cdf(x)
+        return self._chain.cdf(np.minimum(x, FAR * self.mean))
 
     def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Draw independent sizes."""
@@ -72,7 +74,7 @@ class PhaseType(SizeLaw):
 
     def residual_cdf(self, x: ArrayLike) -> np.ndarray:
         """Probability that at most `x` is left of the job in service at a random time."""
-        return self._residual.cdf(x)
+        return self._residual.cdf(np.minimum(x, FAR * self.mean))
 
     def sample_residual(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Draw what is left of jobs in service at a random time."""
@@ -80,8 +82,9 @@ class PhaseType(SizeLaw):
 
     def length_biased_cdf(self, x: ArrayLike) -> np.ndarray:
         """Part of all work that is in jobs of size at most `x`."""
-        x = np.maximum(x, 0.0)
-        return np.asarray(self.residual_cdf(x) - x / self.mean * (1 - self.cdf(x)))
+        x = self._clipped(x)
+        part = self.residual_cdf(x) - x / self.mean * (1 - self.cdf(x))
+        return np.asarray(np.clip(part, 0.0, 1.0))
 
     def sample_length_biased(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Draw sizes with probability in proportion to the size."""
@@ -120,6 +123,9 @@ def _checked_rates(value: object, phases: int) -> np.ndarray:
     if rates.shape != (phases, phases):
         raise ValueError(message)
     off = rates - np.diag(np.diag(rates))
+    sizes = np.abs(rates[rates != 0])
+    if not ((sizes >= SMALLEST_RATE) & (sizes <= LARGEST_RATE)).all():
+        raise ValueError(f"T = {value!r}: rates must be from {SMALLEST_RATE:g} to {LARGEST_RATE:g}")
     if not (off >= 0).all() or (rates.sum(axis=1) > ROUNDING * np.abs(rates).max()).any():
         raise ValueError(message)
     return rates
@@ -129,9 +135,9 @@ def _numbers(value: object, message: str) -> np.ndarray:
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
         raise ValueError(message)
     try:
-        numbers = np.array(value, dtype=float)
-    except (TypeError, ValueError):
+        numbers = np.array(value)
+    except ValueError:
         raise ValueError(message) from None
-    if not np.isfinite(numbers).all():
+    if numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
         raise ValueError(message)
-    return numbers
+    return numbers.astype(float)

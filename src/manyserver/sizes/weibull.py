@@ -11,8 +11,8 @@ from manyserver.sizes.base import SizeLaw, checked_number
 
 __all__ = ["Weibull"]
 
-SMALLEST_SHAPE = 0.05
-"""With a smaller one the variance is beyond what floating point can do."""
+SMALLEST_SHAPE, LARGEST_SHAPE = 0.05, 1e4
+"""Beyond, the variance is more than floating point can do."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Weibull(SizeLaw):
     Parameters
     ----------
     shape : float
-        At least 0.05; the tail is heavier than an exponential one below one.
+        From 0.05 to 1e4; the tail is heavier than an exponential one below one.
     mean : float
     """
 
@@ -35,9 +35,9 @@ class Weibull(SizeLaw):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "shape", checked_number("shape", self.shape))
-        if self.shape < SMALLEST_SHAPE:
-            raise ValueError(f"shape = {self.shape!r}: must be at least {SMALLEST_SHAPE:g}")
+        object.__setattr__(
+            self, "shape", checked_number("shape", self.shape, SMALLEST_SHAPE, LARGEST_SHAPE)
+        )
         moments = [math.gamma(1 + order / self.shape) for order in (1, 2)]
         object.__setattr__(self, "scv", moments[1] / moments[0] ** 2 - 1)
 
@@ -47,7 +47,8 @@ class Weibull(SizeLaw):
         return self.mean / math.gamma(1 + 1 / self.shape)
 
     def _power(self, x: ArrayLike) -> np.ndarray:
-        return np.asarray((np.maximum(x, 0.0) / self.scale) ** self.shape)
+        with np.errstate(over="ignore"):
+            return np.asarray((self._clipped(x) / self.scale) ** self.shape)
 
     def cdf(self, x: ArrayLike) -> np.ndarray:
         """Probability that a size is at most `x`."""

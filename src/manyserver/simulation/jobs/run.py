@@ -145,6 +145,7 @@ class JobRun:
         began = time.perf_counter()
         horizon = self.settings.horizon
         if horizon is not None:
+            self._refuse_endless_warm_up()
             left = self.left - horizon
             self.settled = self.warm_up_time <= left
             self._warm_up(min(self.warm_up_time, max(0.0, left)))
@@ -166,6 +167,14 @@ class JobRun:
             for number, replica in enumerate(self.replicas):
                 replica.reseed((*self.settings.seed, number, self.stage))
             self._measure(length)
+
+    def _refuse_endless_warm_up(self) -> None:
+        if self.warm_up_time > self.left:
+            raise ValueError(
+                f"sizes = {self.sizes!r}: are so large that the warm-up lasts "
+                f"{self.warm_up_time:.2g} units of time, which takes more than max_events = "
+                f"{self.settings.max_events:g} events; must have a lighter tail"
+            )
 
     @property
     def left(self) -> float:
