@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import yaml
+from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
 CONDA_NAMES = {
@@ -21,7 +21,7 @@ def project() -> dict[str, Any]:
 
 
 def conda() -> dict[str, str]:
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    environment = YAML(typ="safe", pure=True).load(ROOT / "environment.yml")
     return dict(item.split(" ", 1) for item in environment["dependencies"])
 
 

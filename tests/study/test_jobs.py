@@ -7,17 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from tests.study.conftest import WriteStudy
+from tests.study.conftest import WriteStudy, mistakes
 
 import manyserver as ms
 from manyserver import figures
-from manyserver.plan import Plan
 from manyserver.study import fits
 from manyserver.study.compute import compute_unit
 from manyserver.study.cube import build_cube
 from manyserver.study.store import Store
 from manyserver.study.sweep import Study, read_study
-from manyserver.study.validation import ConfigError
 
 SIZES = "seconds,user\n1,a\n2,b\n9,c\n"
 MEASURED = {"name": "empirical", "file": "../data/sizes.csv", "column": "seconds", "mean": 1}
@@ -229,7 +227,5 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("changes,start", MISTAKES.values(), ids=MISTAKES)
 def test_one_line_for_each_mistake(write: WriteStudy, changes: dict[str, Any], start: str) -> None:
     path = write(changes)
-    with pytest.raises(ConfigError) as caught:
-        Plan(path.parents[1], {})
-    (line,) = caught.value.lines
-    assert line.startswith(f"{path}: {start.replace('{folder}', str(path.parents[1]))}")
+    (line,) = mistakes(path)
+    assert line.startswith(start.replace("{folder}", str(path.parents[1])))

@@ -23,8 +23,13 @@ def say(line: str, file: TextIO | None = None) -> None:
 
 
 def plan_of(folder: Path, *studies: str) -> "Plan":
-    """Return the plan of some studies, or of those that ``config.yaml`` names."""
-    from manyserver.plan import Plan, read_workflow_config
+    """Return the plan of some studies, or of those that ``config.yaml`` names.
 
-    config = read_workflow_config(folder)
-    return Plan(folder, {**config, "studies": studies} if studies else config)
+    Raises
+    ------
+    ConfigError
+        If one of them is unknown, or something is wrong with it.
+    """
+    from manyserver.plan import Plan
+
+    return Plan(folder, {"studies": studies} if studies else {})

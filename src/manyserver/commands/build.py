@@ -18,7 +18,7 @@ __all__ = ["check", "cube", "figure", "fits", "schema", "unit", "verify"]
 @click.pass_obj
 def check(folder: Path, studies: tuple[str, ...]) -> None:
     """Check STUDIES (default: those in config.yaml) and say how large they are."""
-    plan = plan_of(folder, *(Path(study).stem for study in studies))
+    plan = plan_of(folder, *studies)
     for name in plan.names:
         study = plan.study(name)
         for note in study.notes:
@@ -41,10 +41,11 @@ def unit(
 ) -> None:
     """Compute the points of a UNIT of STUDY that the store does not have; write OUTPUT."""
     from manyserver.study.compute import compute_unit, use_kernel_cache
+    from manyserver.study.names import study_path
     from manyserver.study.store import Store
     from manyserver.study.sweep import read_study
 
-    chosen = read_study(folder / "studies" / f"{study}.yaml").units[unit]
+    chosen = read_study(study_path(folder, study)).unit(unit)
     use_kernel_cache(chosen.points[0].method, Path(".cache/numba"))
     # Python would wait for the points being computed; those that are done are stored already.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -140,12 +141,11 @@ def verify(
 ) -> None:
     """Fail if points of STUDY failed, by the files of its UNITS; else say so in OUTPUT."""
     from manyserver.study import verify as check
+    from manyserver.study.names import study_path
     from manyserver.study.store import replacing
     from manyserver.study.sweep import read_study
 
-    text = check.verify(
-        read_study(folder / "studies" / f"{study}.yaml"), units, accept=allow_failures
-    )
+    text = check.verify(read_study(study_path(folder, study)), units, accept=allow_failures)
     with replacing(output) as temporary:
         temporary.write_text(f"{text}\n")
     say(text)
