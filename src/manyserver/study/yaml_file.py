@@ -155,7 +155,7 @@ class _Composer(Composer):
             own[name] = (key, value)
         if "<<" in own and _kind(own["<<"][0]) == "merge":
             # The first of several mappings wins, and what stands here wins over all.
-            for source in reversed(list(_merged(own.pop("<<")[1]))):
+            for source in reversed(list(_merged(*own.pop("<<")))):
                 merged.update({key.value: (key, value) for key, value in source.value})
         node.value = list({**merged, **own}.values())
         return node
@@ -176,10 +176,10 @@ def _check_key(key: Node) -> None:
         raise _refusal(key, f"{told}; put it in quotes: '{key.value}'")
 
 
-def _merged(node: Node) -> Iterator[MappingNode]:
+def _merged(key: Node, node: Node) -> Iterator[MappingNode]:
     for source in node.value if isinstance(node, SequenceNode) else [node]:
         if not isinstance(source, MappingNode) or source.end_mark is None:
-            raise _refusal(node, "'<<' must be a mapping that stands before, or a list of such")
+            raise _refusal(key, "'<<' must be a mapping that stands before, or a list of such")
         yield source
 
 
