@@ -13,7 +13,7 @@ from manyserver.version import __version__
 
 
 class _Group(click.Group):
-    """Shows what is wrong with a configuration or a point without a traceback."""
+    """Shows what is wrong with a configuration, a point or a file without a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         from manyserver.inspection.provenance import UnknownFile
@@ -25,7 +25,11 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except (ConfigError, FailedPoints, FolderInUse, UnknownFile, WriteError) as error:
             click.echo(str(error), err=True)
-            sys.exit(1)
+        except OSError as error:
+            # Of a file or folder that was named on the command line, or a disk that is full.
+            known = error.filename is not None
+            click.echo(f"{error.filename}: {error.strerror}" if known else str(error), err=True)
+        sys.exit(1)
 
 
 @click.group(cls=_Group)
