@@ -23,7 +23,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "no file of a unit": ("cube small {out} nowhere.jsonl", "nowhere.jsonl: No such file"),
     "no file to verify": ("verify small {out} nowhere.jsonl", "nowhere.jsonl: No such file"),
     "no cube": ("fits small nowhere.nc {out}", "nowhere.nc: No such file"),
-    "a file that is no cube": (f"fits small {UNIT} {{out}}", "Unknown file format"),
+    "a file that is no cube": (f"fits small {UNIT} {{out}}", f"{UNIT}: NetCDF: "),
     "a folder as output": (f"fits small {CUBE} {{results}}", "Is a directory"),
     "a folder as a unit": ("cube small {out} {results}", "{results}: Is a directory"),
     "a file as results": (f"why small --results {CUBE}", "Not a directory"),

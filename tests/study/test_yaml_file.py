@@ -216,6 +216,14 @@ CONVERTED: dict[str, tuple[str, str]] = {
         "systems: {one: {pools: [{fraction: 1, speed: '1e999999999'}]}}",
         "systems.one.pools[0].speed = '1e999999999': must be a positive number or a ratio such as",
     ),
+    "text for a probability": (
+        "policies: [{name: random, probabilities: ['1']}]",
+        "policies[0]: probabilities = ['1']: must be numbers in [0, 1] that sum to 1, one per pool",
+    ),
+    "Boolean for a phase": (
+        "jobs: {a: {sizes: {name: phase_type, alpha: [true], T: [[-1]]}}}",
+        "jobs.a: alpha = [True]: must be numbers in [0, 1] that sum to 1, one for each phase",
+    ),
     "model": ("model: [[a]]", "model = [['a']]: unknown model; Allowed: "),
 }
 
