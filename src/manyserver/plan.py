@@ -101,8 +101,7 @@ class Plan:
     def __init__(self, folder: Path, overrides: Mapping[str, object] | None = None):
         self.folder = folder
         self._studies: dict[str, Study] = {}
-        path = folder / "config.yaml"
-        document = read_yaml(path) if path.exists() else Document(path, None)
+        document = _config_file(folder)
         given = Document(COMMAND_LINE, _from_command_line(overrides or {}))
         self.config = _replaced(document, given)
         self.names = self._chosen(given if "studies" in given.content else document)
@@ -235,6 +234,15 @@ class Plan:
 def _mark(settings: str, code: str) -> str:
     """Two short digests, for Snakemake to say which of the two changed."""
     return f"settings #{digest(settings)[:8]} code #{code[:8]}"
+
+
+def _config_file(folder: Path) -> Document:
+    """Read ``config.yaml``, or ``config.yml``; there need not be one."""
+    paths = [folder / name for name in ("config.yaml", "config.yml")]
+    found = [path for path in paths if path.exists()]
+    if len(found) > 1:
+        raise ConfigError([f"{folder}: must not hold both config.yaml and config.yml; keep one"])
+    return read_yaml(found[0]) if found else Document(paths[0], None)
 
 
 def _from_command_line(overrides: Mapping[str, object]) -> dict[str, object]:

@@ -127,6 +127,16 @@ def test_config_files_that_cannot_be_used(write_study: Any, text: str | bytes, s
     assert line.startswith(f"{path}{start}")
 
 
+def test_the_suffix_of_the_config_file(write_study: Any) -> None:
+    folder = write_study().parents[1]
+    (folder / "config.yml").write_text("studies: [smal]\n")
+    (line,) = refusals(folder)
+    assert line.startswith(f"{folder / 'config.yml'}, line 1: studies: there is no study 'smal'")
+    (folder / "config.yaml").write_text("studies: all\n")
+    told = "must not hold both config.yaml and config.yml; keep one"
+    assert refusals(folder) == (f"{folder}: {told}",)
+
+
 @pytest.mark.parametrize("text", ["", "# nothing\n", "studies: small\n", "studies: [small]\n"])
 def test_config_files_and_what_replaces_them(write_study: Any, text: str) -> None:
     folder = write_study().parents[1]
