@@ -279,9 +279,9 @@ def _check_kinds(study: Study) -> None:
             except ValueError as error:
                 errors.append(f"{study.document.at(inside)}: {inside}: {error}")
             else:
-                for key, line in _unknown(options, study):
-                    key = f"{inside}.{key}"
-                    errors.append(f"{study.document.at(key)}: {key} = {line}")
+                for option, told in _unknown(options, study):
+                    place = f"{inside}.{option}"
+                    errors.append(f"{study.document.at(place)}: {place} = {told}")
     if errors:
         raise ConfigError(errors)
 
@@ -293,8 +293,9 @@ def _unknown(options: BaseModel, study: Study) -> list[tuple[str, str]]:
     lines = []
     for key, allowed in known.items():
         value = getattr(options, key, None)
+        there = {None, *allowed}
         for item in value if isinstance(value, (list, tuple)) else [value]:
-            if item is not None and item not in allowed:
+            if item not in there:
                 told = f"Allowed: {', '.join(str(label) for label in allowed) or 'none'}"
                 if isinstance(item, str) and allowed:
                     told = suggestion(item, allowed)

@@ -150,6 +150,13 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+def test_mistakes_in_several_figures(write_study: Any) -> None:
+    figure = {"kind": "sojourn_against_load", "policies": ["none"]}
+    figures = [{**figure, "name": name} for name in ("a", "b")]
+    told = [line.split(" = ")[0] for line in mistakes(write_study({"figures": figures}))]
+    assert told == ["figures[0].policies", "figures[1].policies"]
+
+
 @pytest.mark.parametrize("changes,line", MISTAKES.values(), ids=MISTAKES)
 def test_one_line_for_each_mistake(write_study: Any, changes: dict[str, Any], line: str) -> None:
     assert mistakes(write_study(changes)) == (line,)

@@ -177,7 +177,7 @@ def validated(
         If the values do not fit the model.
     """
     # As JSON, since pydantic's strict mode then takes a list for a tuple, but nothing else.
-    text = json.dumps(content, default=str)
+    text = json.dumps(content, default=str, ensure_ascii=False).encode(errors="replace")
     try:
         return model.model_validate_json(text, strict=True, context=context)
     except ValidationError as error:
