@@ -145,7 +145,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "figure outside its folder": (
         {"figures.0.name": "../x"},
         "figures[0].name = '../x': a name must begin with a letter or a digit (A-Z, a-z, 0-9), "
-        "hold no others but _ . and -, and have at most 100 characters",
+        "hold no others but _ . and -, have at most 100 characters, and not end in twenty "
+        "repetitions",
     ),
 }
 

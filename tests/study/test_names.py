@@ -9,10 +9,10 @@ from tests.study.conftest import STUDY, mistakes
 
 from manyserver.__main__ import main
 from manyserver.plan import Plan
-from manyserver.study.points import LONGEST_NAME
+from manyserver.study.names import LONGEST, REPEATED
 from manyserver.study.validation import ConfigError
 
-GOOD = ["a", "1", "v1.2", "A-b_c.d", "x" * 100, "1e3", "true"]
+GOOD = ["a", "1", "v1.2", "A-b_c.d", "x" * 19, "x" * 99 + "y", "1e3", "true"]
 BAD = [
     "$(touch X)",
     "`touch X`",
@@ -26,7 +26,8 @@ BAD = [
     "ü",
     "_a",
     "a;b",
-    "x" * 101,
+    "x" * 99 + "yz",
+    "ab" * 20,
     "a*",
     "\u0661",
 ]
@@ -172,9 +173,10 @@ LABELS = [
 
 def test_names_of_units_are_names_of_files(write_study: Any) -> None:
     policies = [{"name": "sq", "d": 2, "label": label} for label in LABELS]
-    study = Plan(write_study({"policies": policies}).parents[1]).study("small")
+    study = Plan(write_study({"policies": policies, "unit": ["policy"]}).parents[1]).study("small")
     names = list(study.units)
     assert len({name.lower() for name in names}) == len(policies)
-    assert max(map(len, names)) <= LONGEST_NAME
+    assert max(map(len, names)) <= LONGEST
+    assert [name for name in names if REPEATED.search(name)] == []
     assert [name for name in names if not name.replace("_", "a").replace("-", "a").isalnum()] == []
     assert all(name.isascii() and name.startswith("mean_field_") for name in names)

@@ -8,13 +8,15 @@ from pydantic import AfterValidator, Field
 
 from manyserver.study.validation import ConfigError, shown, suggestion
 
-__all__ = ["Name", "study_files", "study_name", "study_path"]
+__all__ = ["LONGEST", "REPEATED", "Name", "study_files", "study_name", "study_path"]
 
 LONGEST = 100
 PATTERN = rf"^[A-Za-z0-9][A-Za-z0-9_.-]{{0,{LONGEST - 1}}}$"
+REPEATED = re.compile(r"(.+)\1{19}$")
+"""What Snakemake takes for the sign of an endless recursion: an end that is repeated 20 times."""
 ALLOWED = (
     f"a name must begin with a letter or a digit (A-Z, a-z, 0-9), hold no others but _ . and -, "
-    f"and have at most {LONGEST} characters"
+    f"have at most {LONGEST} characters, and not end in twenty repetitions"
 )
 SUFFIXES = (".yaml", ".yml")
 RESERVED = {
@@ -26,7 +28,7 @@ RESERVED = {
 
 
 def _checked(name: str) -> str:
-    if not re.fullmatch(PATTERN, name, re.ASCII):
+    if not re.fullmatch(PATTERN, name) or REPEATED.search(name):
         raise ValueError(f"{shown(name)}: {ALLOWED}")
     return name
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from manyserver.study import methods
 from manyserver.study.fingerprint import fingerprint, module_digests
+from manyserver.study.names import LONGEST, REPEATED
 
 __all__ = [
     "Point",
@@ -30,9 +31,6 @@ __all__ = [
     "told_options",
     "units",
 ]
-
-LONGEST_NAME = 100
-"""Most characters in the name of a unit, but for the number of its part."""
 
 
 def canonical(value: object) -> str:
@@ -263,8 +261,8 @@ def units(points: Iterable[Point], axes: Sequence[str], most: int | None = None)
     taken = Counter(slug.lower() for slug in names.values())
     found: list[Unit] = []
     for group, slug in names.items():
-        plain = taken[slug.lower()] == 1 and len(slug) <= LONGEST_NAME
-        name = slug if plain else f"{slug[: LONGEST_NAME - 9]}_{digest(canonical(group))[:8]}"
+        plain = taken[slug.lower()] == 1 and len(slug) <= LONGEST and not REPEATED.search(slug)
+        name = slug if plain else f"{slug[: LONGEST - 9]}_{digest(canonical(group))[:8]}"
         found += _parts(Unit(name, tuple(groups[group])), most)
     return found
 
