@@ -10,13 +10,12 @@ from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, TypeAdapter, WithJsonSchema
+from pydantic import BaseModel, TypeAdapter
 
 from manyserver import figures
 from manyserver.study import fits, models
-from manyserver.study.config import Strict
 from manyserver.study.fingerprint import fingerprint
 from manyserver.study.names import study_files, study_name, study_path
 from manyserver.study.points import canonical, digest
@@ -29,47 +28,9 @@ from manyserver.study.validation import (
     suggestion,
     validated,
 )
-from manyserver.study.yaml_file import read_yaml
+from manyserver.study.workflow_config import WorkflowConfig, read_workflow_config
 
-__all__ = ["Plan", "WorkflowConfig", "schemas"]
-
-COMMAND_LINE = Path("command line")
-"""Stands for the file in messages about what was given there."""
-
-
-def _read_studies(value: object) -> object:
-    names = value.split(",") if isinstance(value, str) else value
-    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        raise ValueError(
-            f"{shown(value)}: must be default, all, or a list of names; put names that could be "
-            "numbers or Booleans in quotes"
-        )
-    return value if value in ("default", "all") else tuple(name.strip() for name in names)
-
-
-Studies = Annotated[
-    Literal["default", "all"] | tuple[str, ...],
-    BeforeValidator(_read_studies),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"enum": ["default", "all"], "type": "string"},
-                {"items": {"type": "string"}, "type": "array"},
-            ]
-        }
-    ),
-]
-
-
-class WorkflowConfig(Strict):
-    """The file ``config/config.yaml``."""
-
-    studies: Studies = "default"
-    """Names of the studies that are built, or the word all, or default for all but some."""
-    on_request: tuple[str, ...] = ()
-    """Names of studies that are not among the default ones."""
-    allow_failures: bool = False
-    """Whether a run is a success even if points of a study could not be computed."""
+__all__ = ["Plan", "schemas"]
 
 
 def schemas() -> dict[str, str]:
@@ -101,10 +62,8 @@ class Plan:
     def __init__(self, folder: Path, overrides: Mapping[str, object] | None = None):
         self.folder = folder
         self._studies: dict[str, Study] = {}
-        document = _config_file(folder)
-        given = Document(COMMAND_LINE, _from_command_line(overrides or {}))
-        self.config = _replaced(document, given)
-        self.names = self._chosen(given if "studies" in given.content else document)
+        self.config, source = read_workflow_config(folder, overrides or {})
+        self.names = self._chosen(source)
         errors: list[str] = []
         if not self.names:
             errors.append(f"{folder / 'studies'}: must hold at least one study, a file NAME.yaml")
@@ -234,35 +193,6 @@ class Plan:
 def _mark(settings: str, code: str) -> str:
     """Two short digests, for Snakemake to say which of the two changed."""
     return f"settings #{digest(settings)[:8]} code #{code[:8]}"
-
-
-def _config_file(folder: Path) -> Document:
-    """Read ``config.yaml``, or ``config.yml``; there need not be one."""
-    paths = [folder / name for name in ("config.yaml", "config.yml")]
-    found = [path for path in paths if path.exists()]
-    if len(found) > 1:
-        raise ConfigError([f"{folder}: must not hold both config.yaml and config.yml; keep one"])
-    return read_yaml(found[0]) if found else Document(paths[0], None)
-
-
-def _from_command_line(overrides: Mapping[str, object]) -> dict[str, object]:
-    """Read the Booleans that Snakemake hands over as text."""
-    words = {"true": True, "false": False}
-    return {
-        key: words.get(value.lower(), value)
-        if key == "allow_failures" and isinstance(value, str)
-        else value
-        for key, value in overrides.items()
-    }
-
-
-def _replaced(document: Document, given: Document) -> WorkflowConfig:
-    """Return what ``config.yaml`` says, but for the keys that are given elsewhere."""
-    content = {} if document.content is None else document.content
-    # Each is checked alone, so that a message says where the mistake is.
-    config = validated(WorkflowConfig, content, document)
-    replaced = validated(WorkflowConfig, given.content, given)
-    return config.model_copy(update=replaced.model_dump(exclude_unset=True))
 
 
 def _check_kinds(study: Study) -> None:

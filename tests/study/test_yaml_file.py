@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from manyserver import figures
-from manyserver.plan import Plan, WorkflowConfig
+from manyserver.plan import Plan
 from manyserver.study import fits, methods
 from manyserver.study.validation import LONGEST_LINE, MOST_LINES, ConfigError, Document, validated
+from manyserver.study.workflow_config import WorkflowConfig
 from manyserver.study.yaml_file import DEEPEST, MOST_BYTES, MOST_VALUES, read_yaml
 
 STUDY = """\
