@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
+from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -52,7 +52,7 @@ def test_every_package_has_a_lower_bound_that_allows_the_tested_version(name: st
 
 
 def test_conda_asks_for_the_same_lower_bounds() -> None:
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    environment = YAML(typ="safe", pure=True).load(ROOT / "environment.yml")
     asked = {"python": PROJECT["project"]["requires-python"]} | {
         CONDA_NAMES.get(name, name): str(one.specifier) for name, one in required().items()
     }

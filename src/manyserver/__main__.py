@@ -43,7 +43,11 @@ class _Group(click.Group):
             WriteError,
         ) as error:
             click.echo(str(error), err=True)
-            sys.exit(1)
+        except OSError as error:
+            # Of a file or folder that was named on the command line, or a disk that is full.
+            known = error.filename is not None
+            click.echo(f"{error.filename}: {error.strerror}" if known else str(error), err=True)
+        sys.exit(1)
 
 
 @click.group(cls=_Group)

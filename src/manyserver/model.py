@@ -17,16 +17,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from numbers import Integral, Rational, Real
+from typing import Any
 
 import numpy as np
 
-__all__ = ["Pool", "System", "UnstableSystem", "read_ratio"]
+__all__ = ["Pool", "System", "UnstableSystem", "plain_number", "read_ratio"]
 
 logger = logging.getLogger(__name__)
 
 LARGEST_DENOMINATOR = 1000
 RATIO_TOLERANCE = 1e-5
 """A float within this over the squared denominator of a ratio is that ratio, rounded."""
+LONGEST_NUMBER = 50
 ROUNDING = 1e-12
 """Relative differences below this are floating-point noise."""
 
@@ -84,7 +86,7 @@ def read_ratio(value: object, name: str) -> tuple[Fraction, str | None]:
     note = None
     try:
         if isinstance(value, (str, Rational)):
-            ratio = Fraction(value)
+            ratio = Fraction(plain_number(value))
         else:
             ratio = Fraction(repr(float(value)))
             near = Fraction(float(value)).limit_denominator(LARGEST_DENOMINATOR)
@@ -95,6 +97,24 @@ def read_ratio(value: object, name: str) -> tuple[Fraction, str | None]:
     if ratio <= 0:
         raise ValueError(allowed)
     return ratio, note
+
+
+def plain_number(value: object) -> Any:
+    """Return what :class:`fractions.Fraction` takes, and reads without delay.
+
+    A float stands for its shortest decimal. A text is refused if it is longer than any number that
+    is meant, and one such as ``"1e999999999"`` would be a number with as many digits.
+
+    Raises
+    ------
+    ValueError
+        If a text is no number of usual length.
+    """
+    if isinstance(value, str):
+        if len(value) > LONGEST_NUMBER:
+            raise ValueError("is too long")
+        value = float(value) if "e" in value.lower() else value
+    return repr(value) if isinstance(value, float) else value
 
 
 def _tolerance(ratio: Fraction) -> float:

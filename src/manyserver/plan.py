@@ -10,51 +10,28 @@ from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
-import yaml
 from pydantic import BaseModel, TypeAdapter
 
 from manyserver import figures
 from manyserver.study import fits, models
-from manyserver.study.config import KindConfig, Strict
 from manyserver.study.fingerprint import fingerprint
+from manyserver.study.names import study_files, study_name, study_path
 from manyserver.study.points import canonical, digest
 from manyserver.study.supply import Supply
 from manyserver.study.sweep import Study, read_study
-from manyserver.study.validation import ConfigError, suggestion, validated
-from manyserver.study.yaml_file import read_yaml
+from manyserver.study.validation import (
+    ConfigError,
+    Document,
+    Mistakes,
+    shown,
+    suggestion,
+    validated,
+)
+from manyserver.study.workflow_config import WorkflowConfig, read_workflow_config
 
-__all__ = ["Plan", "WorkflowConfig", "read_workflow_config", "schemas"]
-
-
-class WorkflowConfig(Strict):
-    """The file ``config/config.yaml``."""
-
-    studies: Literal["default", "all"] | tuple[str, ...] = "default"
-    """Names of the studies that are built, or the word all, or default for all but some."""
-    on_request: tuple[str, ...] = ()
-    """Names of studies that are not among the default ones."""
-    allow_failures: bool = False
-    """Whether a run is a success even if points of a study could not be computed."""
-
-
-def read_workflow_config(folder: Path) -> dict[str, object]:
-    """Read ``config.yaml`` in a folder; an empty dictionary if there is none.
-
-    Raises
-    ------
-    ConfigError
-        If it is not valid YAML.
-    """
-    path = folder / "config.yaml"
-    try:
-        return read_yaml(path) or {}
-    except FileNotFoundError:
-        return {}
-    except yaml.YAMLError as error:
-        text = " ".join(str(error).split())
-        raise ConfigError([f"{path}: is not valid YAML: {text}"]) from None
+__all__ = ["Plan", "schemas"]
 
 
 def schemas() -> dict[str, str]:
@@ -74,24 +51,20 @@ class Plan:
     ----------
     folder : pathlib.Path
         The configuration: ``config.yaml`` and ``studies/NAME.yaml``.
-    config : mapping
-        Content of ``config.yaml``.
+    overrides : mapping, optional
+        Keys that replace those of ``config.yaml``.
 
     Raises
     ------
     ConfigError
-        If anything is wrong with the content or with a study that it names.
+        If anything is wrong with ``config.yaml`` or with a study that it names.
     """
 
-    def __init__(self, folder: Path, config: Mapping[str, object]):
+    def __init__(self, folder: Path, overrides: Mapping[str, object] | None = None):
         self.folder = folder
         self._studies: dict[str, Study] = {}
-        content = dict(config)
-        if isinstance(content.get("studies"), str) and content["studies"] not in ("all", "default"):
-            # snakemake --config studies=a,b hands over a string.
-            content["studies"] = str(content["studies"]).split(",")
-        self.config = validated(WorkflowConfig, content, str(folder / "config.yaml"))
-        self.names = self._chosen(self.config)
+        self.config, source = read_workflow_config(folder, overrides or {})
+        self.names = self._chosen(source)
         errors: list[str] = []
         if not self.names:
             errors.append(f"{folder / 'studies'}: must hold at least one study, a file NAME.yaml")
@@ -103,17 +76,25 @@ class Plan:
         if errors:
             raise ConfigError(errors)
 
-    def _chosen(self, config: WorkflowConfig) -> tuple[str, ...]:
-        if config.studies == "all":
+    def _chosen(self, document: Document) -> tuple[str, ...]:
+        studies, on_request = self.config.studies, self.config.on_request
+        if studies == "all":
             return self.available
-        if config.studies == "default":
-            return tuple(name for name in self.available if name not in config.on_request)
-        return tuple(config.studies)
+        if studies == "default":
+            return tuple(name for name in self.available if name not in on_request)
+        names = tuple(dict.fromkeys(study_name(self.folder, study) for study in studies))
+        mistakes = Mistakes(document)
+        for name in names:
+            if name not in self.available:
+                told = f"there is no study {shown(name)}; {suggestion(name, self.available)}"
+                mistakes.add("studies", told)
+        mistakes.stop()
+        return names
 
     @cached_property
     def available(self) -> tuple[str, ...]:
         """Names of all studies that there are."""
-        return tuple(sorted(path.stem for path in (self.folder / "studies").glob("*.yaml")))
+        return tuple(sorted(study_files(self.folder)))
 
     def study(self, name: str) -> Study:
         """Return a study.
@@ -124,13 +105,8 @@ class Plan:
             If there is none of this name, or something is wrong with it.
         """
         if name not in self._studies:
-            if name not in self.available:
-                where = self.folder / "config.yaml"
-                told = suggestion(name, self.available)
-                raise ConfigError([f"{where}: studies: there is no study {name!r}; {told}"])
-            path = self.folder / "studies" / f"{name}.yaml"
-            study = read_study(path)
-            _check_kinds(path, study)
+            study = read_study(study_path(self.folder, name))
+            _check_kinds(study)
             self._studies[name] = study
         return self._studies[name]
 
@@ -154,8 +130,18 @@ class Plan:
         return self.config.allow_failures or self.study(study).config.allow_failures
 
     def figure(self, study: str, title: str) -> tuple[str, BaseModel]:
-        """Return the kind and the options of a figure."""
-        item = _titled(self.study(study).config.figures, title)
+        """Return the kind and the options of a figure.
+
+        Raises
+        ------
+        ConfigError
+            If the study has no figure of this title.
+        """
+        items = {item.title: item for item in self.study(study).config.figures}
+        if title not in items:
+            told = f"study {study}: there is no figure {shown(title)}"
+            raise ConfigError([f"{told}; {suggestion(title, items)}"])
+        item = items[title]
         return item.kind, figures.options(item.kind).model_validate(item.options)
 
     def fits(self, study: str) -> list[tuple[str, str, BaseModel]]:
@@ -206,11 +192,7 @@ def _mark(settings: str, code: str) -> str:
     return f"settings #{digest(settings)[:8]} code #{code[:8]}"
 
 
-def _titled(items: Iterable[KindConfig], title: str) -> KindConfig:
-    return next(item for item in items if item.title == title)
-
-
-def _check_kinds(path: Path, study: Study) -> None:
+def _check_kinds(study: Study) -> None:
     errors: list[str] = []
     registries: dict[str, ModuleType] = {"figures": figures, "fits": fits}
     for key, registry in registries.items():
@@ -218,17 +200,20 @@ def _check_kinds(path: Path, study: Study) -> None:
             inside = f"{key}[{i}]"
             try:
                 model = registry.options(item.kind, study.config.model)
-                options = validated(model, item.options, str(path), inside=inside)
+                options = validated(model, item.options, study.document, inside=inside)
             except ConfigError as error:
                 errors.extend(error.lines)
             except ValueError as error:
-                errors.append(f"{path}: {inside}: {error}")
+                errors.append(f"{study.document.at(inside)}: {inside}: {error}")
             else:
                 unknown = _unknown(options, study)
-                errors.extend(f"{path}: {inside}.{line}" for line in unknown)
+                for option, told in unknown:
+                    place = f"{inside}.{option}"
+                    errors.append(f"{study.document.at(place)}: {place} = {told}")
                 if not unknown:
                     lacks = _lacks(registry.load(item.kind).needs, study, options)
-                    errors.extend(f"{path}: {inside}: {item.kind} needs {what}" for what in lacks)
+                    where = study.document.at(inside)
+                    errors.extend(f"{where}: {inside}: {item.kind} needs {what}" for what in lacks)
     if errors:
         raise ConfigError(errors)
 
@@ -241,17 +226,18 @@ def _lacks(
     return [what for what in needs(supply, options) if what]
 
 
-def _unknown(options: BaseModel, study: Study) -> list[str]:
-    """Say which values in a kind's options are not on the axes of the study."""
+def _unknown(options: BaseModel, study: Study) -> list[tuple[str, str]]:
+    """Say which values in a kind's options are not on the axes of the study, by their keys."""
     methods = list(study.config.methods_used)
     known = {**study.layout.choices, **dict.fromkeys(("methods", "method", "limit"), methods)}
     lines = []
     for key, allowed in known.items():
         value = getattr(options, key, None)
+        there = {None, *allowed}
         for item in value if isinstance(value, (list, tuple)) else [value]:
-            if item is not None and item not in allowed:
+            if item not in there:
                 told = f"Allowed: {', '.join(str(label) for label in allowed) or 'none'}"
                 if isinstance(item, str) and allowed:
                     told = suggestion(item, allowed)
-                lines.append(f"{key} = {item!r}: is not in this study; {told}")
+                lines.append((key, f"{shown(item)}: is not in this study; {told}"))
     return lines

@@ -155,7 +155,7 @@ def test_a_figure_is_refused_or_drawn(check: Check, built: tuple[str, xr.Dataset
     for item in asked("figures", study):
         told = refusal(check, study, "figures", item)
         if told:
-            assert f"/{study}.yaml: figures[0]" in told
+            assert f"/{study}.yaml, line 1: figures[0]" in told
             continue
         options = {key: value for key, value in item.items() if key != "kind"}
         figure = figures.draw(item["kind"], cube, options)
@@ -176,7 +176,7 @@ def test_a_fit_is_refused_or_has_rows(check: Check, built: tuple[str, xr.Dataset
     for item in asked("fits", study):
         told = refusal(check, study, "fits", item)
         if told:
-            assert f"/{study}.yaml: fits[0]" in told
+            assert f"/{study}.yaml, line 1: fits[0]" in told
             continue
         options = {key: value for key, value in item.items() if key != "kind"}
         assert len(fits.compute(item["kind"], cube, options)), item
@@ -234,7 +234,7 @@ def test_the_reason_says_what_is_needed(
     check: Check, study: str, registry: str, item: dict[str, Any], message: str
 ) -> None:
     told = refusal(check, study, registry, item)
-    assert told.endswith(f"/studies/{study}.yaml: {registry}[0]: {message}")
+    assert told.endswith(f"/studies/{study}.yaml, line 1: {registry}[0]: {message}")
 
 
 def test_all_that_a_study_lacks_is_told_at_once(check: Check) -> None:

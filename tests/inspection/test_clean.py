@@ -15,7 +15,7 @@ NARROW = {"arrival_rate": [0.5], "n_servers": ["limit"]}
 
 def stored(project: "Project") -> list[float]:
     """Arrival rates in the store."""
-    points = project.plan.study("all").points
+    points = project.plan.study("every").points
     return [
         point.labels["arrival_rate"] for point in points if point.id in project.store.find(points)
     ]
@@ -24,8 +24,8 @@ def stored(project: "Project") -> list[float]:
 @pytest.fixture
 def wasteful(project: "Project") -> "Project":
     """A project with a point that no study uses, one of other code, and side files of both."""
-    project.write("all", sweep=WIDE)
-    for point in project.plan.study("all").points:
+    project.write("every", sweep=WIDE)
+    for point in project.plan.study("every").points:
         if point.labels["arrival_rate"] == 0.6:
             project.store.append(point, Record(point.parameters, point.code, {}), seconds=2.0)
         project.store.side_file(point).write_bytes(b"123")
@@ -46,19 +46,19 @@ def test_used_points_are_not_listed(wasteful: "Project") -> None:
 
 
 def test_what_no_study_uses_is_removed_after_a_yes(wasteful: "Project") -> None:
-    wasteful.write("all", sweep=NARROW)
+    wasteful.write("every", sweep=NARROW)
     said = wasteful.ask("clean", "--unreferenced", answer="n\n", code=0)
     assert "1 points, 0.00 MB, 2 s of CPU time; no study has them" in said[1]
-    wasteful.write("all", sweep=WIDE)
+    wasteful.write("every", sweep=WIDE)
     assert stored(wasteful) == [0.5, 0.6, 0.7]
-    wasteful.write("all", sweep=NARROW)
+    wasteful.write("every", sweep=NARROW)
     wasteful.ask("clean", "--unreferenced", answer="y\n")
     said = wasteful.ask("clean", "--unreferenced")
     assert said == ["every stored point is used by a study"]
-    wasteful.write("all", sweep=WIDE)
+    wasteful.write("every", sweep=WIDE)
     # 0.7 is used by the study `small`.
     assert stored(wasteful) == [0.5, 0.7]
-    points = wasteful.plan.study("all").points
+    points = wasteful.plan.study("every").points
     left = [p for p in points if wasteful.store.side_file(p).exists()]
     assert [point.labels["arrival_rate"] for point in left] == [0.5, 0.7]
     assert len(list((wasteful.results / "points").iterdir())) == 1

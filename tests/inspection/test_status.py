@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from manyserver.inspection.status import status
-from manyserver.plan import Plan, read_workflow_config
+from manyserver.plan import Plan
 from manyserver.study.compute import KERNELS, kernel_cache
 from manyserver.study.cost import COMPILE_SECONDS, Cost, Timings, expected
 from manyserver.study.points import Unit
@@ -37,7 +37,7 @@ def test_a_fresh_clone_is_told_how_long_the_default_studies_take(
 ) -> None:
     """All of a run, figures too, took TRUTH s of CPU time."""
     folder = Path(__file__).parents[2] / "config"
-    plan = Plan(folder, read_workflow_config(folder))
+    plan = Plan(folder)
     monkeypatch.chdir(tmp_path)
     fresh = sum(row.seconds for row in status(plan, Path("results")))
     assert TRUTH / 2 < fresh < TRUTH * 2

@@ -1,10 +1,14 @@
+import json
+import re
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+
+from manyserver.plan import Plan
+from manyserver.study.validation import ConfigError
 
 STUDY: dict[str, Any] = {
     "title": "Small",
@@ -21,6 +25,24 @@ STUDY: dict[str, Any] = {
 }
 
 WriteStudy = Callable[..., Path]
+NUMBERED = re.compile(r"(?:, line (\d+))?: (.*)", re.DOTALL)
+
+
+def mistakes(path: Path) -> tuple[str, ...]:
+    """What is wrong with a study, but for the file and the line, which is the key's."""
+    with pytest.raises(ConfigError) as caught:
+        Plan(path.parents[1])
+    content, told = path.read_text().splitlines(), []
+    for line in caught.value.lines:
+        match = NUMBERED.fullmatch(line.removeprefix(str(path)))
+        assert match is not None, line
+        key = re.split(r": | = ", match[2])[0]
+        name = json.dumps(re.split(r"[.\[]", key)[-1])
+        there = [i for i, text in enumerate(content, start=1) if name in text]
+        # An item of a list has the line of its bracket.
+        assert not there or int(match[1]) in there or content[int(match[1]) - 1].strip() == "{"
+        told.append(match[2])
+    return tuple(told)
 
 
 @pytest.fixture
@@ -43,7 +65,8 @@ def write_study(tmp_path: Path) -> WriteStudy:
                 target[last] = value
         path = tmp_path / "config" / "studies" / f"{name}.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(yaml.safe_dump(content, sort_keys=False))
+        # JSON is YAML, with one key a line.
+        path.write_text(json.dumps(content, indent=2, ensure_ascii=False))
         return path
 
     return write

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.study.conftest import mistakes
 
 from manyserver import figures
 from manyserver.__main__ import main
@@ -38,7 +39,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "two lengths of a simulation": (
         {"methods": {"simulation": {"precision": 0.1, "horizon": 100}}},
-        "methods.simulation = horizon: cannot be given together with precision",
+        "methods.simulation.horizon: cannot be given together with precision",
     ),
     "missing": ({"title": None}, "title: missing; this key is required"),
     "unknown method": (
@@ -164,17 +165,23 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "figure outside its folder": (
         {"figures.0.name": "../x"},
-        "figures[0].name = '../x': must match pattern '^[A-Za-z0-9_.-]+$'",
+        "figures[0].name = '../x': a name must begin with a letter or a digit (A-Z, a-z, 0-9), "
+        "hold no others but _ . and -, have at most 100 characters, and not end in twenty "
+        "repetitions",
     ),
 }
 
 
+def test_mistakes_in_several_figures(write_study: Any) -> None:
+    figure = {"kind": "sojourn_against_load", "policies": ["none"]}
+    figures = [{**figure, "name": name} for name in ("a", "b")]
+    told = [line.split(" = ")[0] for line in mistakes(write_study({"figures": figures}))]
+    assert told == ["figures[0].policies", "figures[1].policies"]
+
+
 @pytest.mark.parametrize("changes,line", MISTAKES.values(), ids=MISTAKES)
 def test_one_line_for_each_mistake(write_study: Any, changes: dict[str, Any], line: str) -> None:
-    path = write_study(changes)
-    with pytest.raises(ConfigError) as caught:
-        Plan(path.parents[1], {})
-    assert caught.value.lines == (f"{path}: {line}",)
+    assert mistakes(write_study(changes)) == (line,)
 
 
 POLICY_MISTAKES: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -188,11 +195,8 @@ POLICY_MISTAKES: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize("policy,words", POLICY_MISTAKES.values(), ids=POLICY_MISTAKES)
 def test_policy_mistakes(write_study: Any, policy: dict[str, Any], words: list[str]) -> None:
-    path = write_study({"policies": [policy]})
-    with pytest.raises(ConfigError) as caught:
-        Plan(path.parents[1], {})
-    (line,) = caught.value.lines
-    assert line.startswith(f"{path}: policies[0]: ")
+    (line,) = mistakes(write_study({"policies": [policy]}))
+    assert line.startswith("policies[0]: ")
     assert [word for word in words if word not in line] == []
 
 
@@ -204,10 +208,8 @@ def test_more_choices_than_servers(write_study: Any) -> None:
             "methods": {"simulation": {}},
         }
     )
-    with pytest.raises(ConfigError) as caught:
-        Plan(path.parents[1], {})
-    assert caught.value.lines == (
-        f"{path}: policies[0]: d = 3: must be at most 2, the number of servers in pool 0, unless "
+    assert mistakes(path) == (
+        "policies[0]: d = 3: must be at most 2, the number of servers in pool 0, unless "
         "replacement is true (system 'unequal')",
     )
 
@@ -217,7 +219,7 @@ def test_all_mistakes_of_all_studies_at_once(write_study: Any) -> None:
     second = write_study({"sweep.arrival_rate": [2]}, name="b")
     with pytest.raises(ConfigError) as caught:
         Plan(first.parents[1], {})
-    files = [line.split(": ")[0] for line in caught.value.lines]
+    files = [re.split(": |, ", line)[0] for line in caught.value.lines]
     assert files == [str(first), str(first), str(second)]
 
 
@@ -226,8 +228,7 @@ def test_unknown_study(write_study: Any) -> None:
     with pytest.raises(ConfigError) as caught:
         Plan(folder, {"studies": "smal"})
     assert caught.value.lines == (
-        f"{folder / 'config.yaml'}: studies: there is no study 'smal'; did you mean 'small'? "
-        "Allowed: small",
+        "command line: studies: there is no study 'smal'; did you mean 'small'? Allowed: small",
     )
 
 
@@ -236,7 +237,7 @@ def test_unknown_key_of_the_workflow(write_study: Any) -> None:
     with pytest.raises(ConfigError) as caught:
         Plan(folder, {"study": "small"})
     assert caught.value.lines == (
-        f"{folder / 'config.yaml'}: study = 'small': unknown key; did you mean 'studies'? "
+        "command line: study = 'small': unknown key; did you mean 'studies'? "
         "Allowed: allow_failures, on_request, studies",
     )
 
@@ -252,21 +253,11 @@ def test_studies_on_request_are_built_when_named(write_study: Any) -> None:
         assert Plan(folder, {"on_request": on_request, "studies": studies}).names == names
 
 
-def test_broken_yaml(write_study: Any) -> None:
-    path = write_study()
-    path.write_text("title: a\ntitle: b\n")
-    with pytest.raises(ConfigError) as caught:
-        Plan(path.parents[1], {})
-    assert caught.value.lines == (
-        f"{path}: is not valid YAML: key 'title' occurs twice in \"{path}\", line 2, column 1",
-    )
-
-
 def test_the_command_prints_the_lines_alone(write_study: Any) -> None:
     path = write_study({"seed": -1})
     result = CliRunner().invoke(main, ["--config", str(path.parents[1]), "check"])
     assert result.exit_code == 1
-    assert result.output == f"{path}: seed = -1: must be greater than or equal to 0\n"
+    assert result.output == f"{path}, line 52: seed = -1: must be greater than or equal to 0\n"
 
 
 def test_the_command_tells_sizes_and_snapped_floats(write_study: Any) -> None:

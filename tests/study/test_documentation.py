@@ -45,7 +45,7 @@ def test_every_parameter_of_a_policy_is_explained() -> None:
 
 
 def test_the_shipped_studies_can_be_built() -> None:
-    plan = Plan(CONFIG, {})
+    plan = Plan(CONFIG, {"studies": "all"})
     assert set(plan.names) >= {
         "choices",
         "fig3_finite_size",

@@ -11,10 +11,11 @@ rule cube:
     log:
         "results/{study}/logs/cube.log",
     conda:
-        "../../environment.yml"
+        ENVIRONMENT
     params:
         settings=lambda wildcards: PLAN.cube_digest(wildcards.study),
     message:
         "{wildcards.study}: assemble the cube"
     shell:
-        "python -m manyserver cube {wildcards.study} {output} {input} > {log} 2>&1"
+        '"$PYTHON" -m manyserver cube {wildcards.study:q} {output:q} {input:q}'
+        " > {log:q} 2>&1"

@@ -14,12 +14,12 @@ rule figure:
     log:
         "results/{study}/logs/figure_{figure}.log",
     conda:
-        "../../environment.yml"
+        ENVIRONMENT
     params:
         stem=lambda wildcards, output: output.png.removesuffix(".png"),
         settings=lambda wildcards: PLAN.figure_digest(wildcards.study, wildcards.figure),
     message:
         "{wildcards.study}: draw {wildcards.figure}"
     shell:
-        "python -m manyserver figure {wildcards.study} {wildcards.figure} {input} {params.stem}"
-        " > {log} 2>&1"
+        '"$PYTHON" -m manyserver figure {wildcards.study:q} {wildcards.figure:q}'
+        " {input:q} {params.stem:q} > {log:q} 2>&1"

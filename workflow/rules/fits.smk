@@ -9,10 +9,11 @@ rule fits:
     log:
         "results/{study}/logs/fits.log",
     conda:
-        "../../environment.yml"
+        ENVIRONMENT
     params:
         settings=lambda wildcards: PLAN.fits_digest(wildcards.study),
     message:
         "{wildcards.study}: fit rates"
     shell:
-        "python -m manyserver fits {wildcards.study} {input} {output} > {log} 2>&1"
+        '"$PYTHON" -m manyserver fits {wildcards.study:q} {input:q} {output:q}'
+        " > {log:q} 2>&1"

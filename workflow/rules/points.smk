@@ -9,22 +9,22 @@ rule unit:
     benchmark:
         "results/{study}/benchmarks/{unit}.tsv"
     conda:
-        "../../environment.yml"
+        ENVIRONMENT
     threads: THREADS
     resources:
         runtime=lambda wildcards, threads, attempt: job_minutes(
-            PLAN.study(wildcards.study).units[wildcards.unit], STORE, threads, attempt
+            PLAN.study(wildcards.study).unit(wildcards.unit), STORE, threads, attempt
         ),
         mem_mb=lambda wildcards, threads, attempt: job_memory(
             PLAN.study(wildcards.study).units[wildcards.unit], threads, attempt
         ),
     params:
         points=lambda wildcards: PLAN.study(wildcards.study)
-        .units[wildcards.unit]
+        .unit(wildcards.unit)
         .summary,
-        code=lambda wildcards: PLAN.study(wildcards.study).units[wildcards.unit].code,
+        code=lambda wildcards: PLAN.study(wildcards.study).unit(wildcards.unit).code,
     message:
         "{wildcards.study}: compute {params.points} of {wildcards.unit}"
     shell:
-        "python -m manyserver unit {wildcards.study} {wildcards.unit} {output}"
-        " --threads {threads} --log {log}"
+        '"$PYTHON" -m manyserver unit {wildcards.study:q} {wildcards.unit:q}'
+        " {output:q} --threads {threads} --log {log:q}"

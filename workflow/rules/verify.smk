@@ -14,13 +14,13 @@ rule verify:
     log:
         "results/{study}/logs/verify.log",
     conda:
-        "../../environment.yml"
+        ENVIRONMENT
     params:
         accept=lambda wildcards: (
-            "--allow-failures" if PLAN.allow_failures(wildcards.study) else ""
+            ["--allow-failures"] if PLAN.allow_failures(wildcards.study) else []
         ),
     message:
         "{wildcards.study}: look for failed points"
     shell:
-        "python -m manyserver verify {params.accept} {wildcards.study} {output} {input.units}"
-        " > {log} 2>&1"
+        '"$PYTHON" -m manyserver verify {params.accept:q} {wildcards.study:q}'
+        " {output:q} {input.units:q} > {log:q} 2>&1"

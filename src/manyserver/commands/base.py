@@ -30,12 +30,17 @@ def say(line: str, file: TextIO | None = None) -> None:
 
 
 def plan_of(folder: Path, *studies: str) -> "Plan":
-    """Return the plan of some studies, or of those that ``config.yaml`` names."""
-    from manyserver.plan import Plan, read_workflow_config
+    """Return the plan of some studies, or of those that ``config.yaml`` names.
+
+    Raises
+    ------
+    ConfigError
+        If one of them is unknown, or something is wrong with it.
+    """
+    from manyserver.plan import Plan
     from manyserver.study.validation import ConfigError
 
     if not folder.is_dir():
         told = "is no folder; run this in the folder of a project, or name its own with --config"
         raise ConfigError([f"{folder}: {told}"])
-    config = read_workflow_config(folder)
-    return Plan(folder, {**config, "studies": studies} if studies else config)
+    return Plan(folder, {"studies": studies} if studies else {})

@@ -25,14 +25,15 @@ def check(folder: Path, studies: tuple[str, ...], results: Path) -> None:
     """
     from manyserver.inspection.status import needed, status
 
-    plan = plan_of(folder, *(Path(study).stem for study in studies))
+    plan = plan_of(folder, *studies)
     for found in status(plan, results):
         study = plan.study(found.study)
         for note in study.notes:
             say(note)
         reasons = Counter(point.left_out for point in study.points if point.left_out)
         left_out = "".join(f", {n} left out as {why}" for why, n in sorted(reasons.items()))
-        size = f"{len(study.points)} points in {len(study.units)} units{left_out}"
+        units = f"{len(study.units)} unit{'' if len(study.units) == 1 else 's'}"
+        size = f"{len(study.points)} points in {units}{left_out}"
         say(f"{found.study}: {size}; {needed(plan, found)}")
 
 
@@ -61,10 +62,11 @@ def unit(
 ) -> None:
     """Compute the points of a UNIT of STUDY that the store does not have; write OUTPUT."""
     from manyserver.study.compute import KERNELS, compute_unit, use_kernel_cache
+    from manyserver.study.names import study_path
     from manyserver.study.store import Store
     from manyserver.study.sweep import read_study
 
-    chosen = read_study(folder / "studies" / f"{study}.yaml").units[unit]
+    chosen = read_study(study_path(folder, study)).unit(unit)
     use_kernel_cache(chosen.points[0].method, KERNELS)
     # Python would wait for the points being computed; those that are done are stored already.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

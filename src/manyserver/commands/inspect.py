@@ -56,7 +56,7 @@ def clean(folder: Path, unreferenced: bool, yes: bool, results: Path) -> None:
     from manyserver.study.store import Store
 
     # All studies that there are, whether or not config.yaml names them.
-    plan, store = Plan(folder, {}), Store(results / "points")
+    plan, store = Plan(folder, {"studies": "all"}), Store(results / "points")
     waste = find_waste(plan, store)
     for item in waste:
         say(str(item))

@@ -13,6 +13,7 @@ References
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,10 +29,9 @@ def checked_probabilities(value: object) -> tuple[float, ...]:
     message = f"probabilities = {value!r}: must be numbers in [0, 1] that sum to 1, one per pool"
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
         raise ValueError(message)
-    try:
-        numbers = [float(item) for item in value]
-    except (TypeError, ValueError):
-        raise ValueError(message) from None
+    if not all(isinstance(item, Real) and not isinstance(item, bool) for item in value):
+        raise ValueError(message)
+    numbers = [float(item) for item in value]
     total = math.fsum(numbers)
     if not all(0 <= number <= 1 for number in numbers) or not abs(total - 1) <= 1e-9:
         raise ValueError(message)

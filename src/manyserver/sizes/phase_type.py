@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -134,10 +135,10 @@ def _checked_rates(value: object, phases: int) -> np.ndarray:
 def _numbers(value: object, message: str) -> np.ndarray:
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
         raise ValueError(message)
-    try:
-        numbers = np.array(value)
-    except ValueError:
-        raise ValueError(message) from None
-    if numbers.dtype.kind not in "iuf" or not np.isfinite(numbers).all():
+    items = np.array(value, dtype=object)
+    if not all(isinstance(item, Real) and not isinstance(item, bool) for item in items.flat):
+        raise ValueError(message)
+    numbers = items.astype(float)
+    if not np.isfinite(numbers).all():
         raise ValueError(message)
     return numbers.astype(float)

@@ -6,6 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
+from manyserver.model import plain_number
+from manyserver.study.validation import shown
+
 __all__ = ["Grid", "Servers", "read_grid", "read_number", "read_servers"]
 
 MOST_VALUES = 100_000
@@ -24,11 +27,11 @@ def read_number(value: object) -> Fraction:
     >>> read_number(0.1), read_number("2/3")
     (Fraction(1, 10), Fraction(2, 3))
     """
-    allowed = f"{value!r}: must be a number greater than zero, or a ratio such as 2/3"
+    allowed = f"{shown(value)}: must be a number greater than zero, or a ratio such as 2/3"
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Fraction)):
         raise ValueError(allowed)
     try:
-        number = Fraction(repr(value) if isinstance(value, float) else value)
+        number = Fraction(plain_number(value))
     except (ValueError, ZeroDivisionError):
         raise ValueError(allowed) from None
     if number <= 0:
@@ -60,14 +63,14 @@ def read_grid(value: object) -> tuple[Fraction, ...]:
     else:
         numbers = [read_number(value)]
     if not numbers or any(b <= a for a, b in pairwise(numbers)):
-        raise ValueError(f"{value!r}: must hold at least one number, in increasing order")
+        raise ValueError(f"{shown(value)}: must hold at least one number, in increasing order")
     return tuple(numbers)
 
 
 def _read_range(value: dict) -> list[Fraction]:
     if set(value) not in ({"start", "stop", "step"}, {"start", "stop", "count"}):
         raise ValueError(
-            f"{value!r}: a range must have exactly the keys start, stop and step, "
+            f"{shown(value)}: a range must have exactly the keys start, stop and step, "
             "or start, stop and count"
         )
     start, stop = (read_number(value[key]) for key in ("start", "stop"))
@@ -77,11 +80,11 @@ def _read_range(value: dict) -> list[Fraction]:
     else:
         count = value["count"]
         if isinstance(count, bool) or not isinstance(count, int) or count < 2:
-            raise ValueError(f"count = {count!r}: must be an integer, at least 2")
+            raise ValueError(f"count = {shown(count)}: must be an integer, at least 2")
         step = (stop - start) / (count - 1)
     if not 1 <= count <= MOST_VALUES or stop < start:
         raise ValueError(
-            f"{value!r}: must run upwards from start to stop, in at most {MOST_VALUES} values"
+            f"{shown(value)}: must run upwards from start to stop, in at most {MOST_VALUES} values"
         )
     return [start + i * step for i in range(count)]
 
@@ -102,9 +105,9 @@ def read_servers(value: object) -> tuple[int | None, ...]:
     items: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]
     for item in items:
         if item != "limit" and (isinstance(item, bool) or not isinstance(item, int) or item < 1):
-            raise ValueError(f"{item!r}: must be an integer, at least 1, or the word limit")
+            raise ValueError(f"{shown(item)}: must be an integer, at least 1, or the word limit")
     if not items or len(set(items)) < len(items):
-        raise ValueError(f"{value!r}: must hold at least one number of servers, each once")
+        raise ValueError(f"{shown(value)}: must hold at least one number of servers, each once")
     finite = sorted(item for item in items if item != "limit")
     return (*finite, None) if "limit" in items else tuple(finite)
 

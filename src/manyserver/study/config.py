@@ -9,13 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from manyserver.study import methods, models
 from manyserver.study.discovery import DEFAULT_MODEL
+from manyserver.study.names import Name
 from manyserver.study.text import unfit_texts
-from manyserver.study.validation import ConfigError, validated
+from manyserver.study.validation import ConfigError, Document, validated
 from manyserver.study.yaml_file import read_yaml
 
 __all__ = ["KindConfig", "Strict", "StudyConfig", "methods_model", "read_config"]
@@ -34,7 +34,7 @@ class KindConfig(Strict):
 
     kind: str
     """One of the kinds that the package knows; each has its own options."""
-    name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_.-]+$")
+    name: Name | None = None
     """Name of its file, or in its table; by default the kind."""
 
     @property
@@ -75,8 +75,10 @@ class StudyConfig(Strict):
     @property
     def methods_used(self) -> dict[str, BaseModel]:
         """Options of the methods that the study asks for, by name."""
-        chosen = {name: getattr(self.methods, name) for name in methods.names(self.model)}
-        return {name: options for name, options in chosen.items() if options is not None}
+        named = self.methods.model_fields_set
+        chosen = [name for name in methods.names(self.model) if name in named]
+        # `exact:` without anything has the defaults.
+        return {n: getattr(self.methods, n) or methods.load(n).Options() for n in chosen}
 
 
 @cache
@@ -91,13 +93,15 @@ def methods_model(model: str) -> type[Strict]:
     return found
 
 
-def read_config(path: Path) -> tuple[Any, list[str]]:
+def read_config(path: Path) -> tuple[Any, Document, list[str]]:
     """Read a study's YAML file.
 
     Returns
     -------
     config : StudyConfig
         What the file says, in the form of its model.
+    document : Document
+        The same as plain values, with the lines on which they stand.
     notes : list of str
         What a reader should be told, such as a float that was read as a ratio.
 
@@ -106,21 +110,16 @@ def read_config(path: Path) -> tuple[Any, list[str]]:
     ConfigError
         If the file cannot be read, or its keys and values are not what they must be.
     """
-    try:
-        content = read_yaml(path)
-    except OSError as error:
-        raise ConfigError([f"{path}: cannot be read: {error.strerror}"]) from None
-    except yaml.YAMLError as error:
-        text = " ".join(str(error).split())
-        raise ConfigError([f"{path}: is not valid YAML: {text}"]) from None
+    document = read_yaml(path)
+    content = document.content
     name = content.get("model", DEFAULT_MODEL) if isinstance(content, dict) else DEFAULT_MODEL
     try:
         model = models.load(name)
     except ValueError as error:
-        raise ConfigError([f"{path}: {error}"]) from None
-    unfit = [f"{path}: {line}" for line in unfit_texts(content)]
+        raise ConfigError([f"{document.at('model')}: {error}"]) from None
+    notes: list[str] = []
+    config = validated(model.Config, content, document, context={"notes": notes})
+    unfit = [f"{document.at(key)}: {line}" for key, line in unfit_texts(content)]
     if unfit:
         raise ConfigError(unfit)
-    notes: list[str] = []
-    config = validated(model.Config, content, str(path), context={"notes": notes})
-    return config, [f"{path}: {note}" for note in dict.fromkeys(notes)]
+    return config, document, [f"{path}: {note}" for note in dict.fromkeys(notes)]

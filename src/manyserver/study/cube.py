@@ -244,7 +244,7 @@ def read_cube(path: Path) -> xr.Dataset:
     Raises
     ------
     DamagedFile
-        If that is impossible. The file is removed, so that the next run builds it again.
+        If that is impossible. A file ``cube.nc`` is removed, so that the next run builds it again.
     """
     try:
         with xr.open_dataset(path, engine="netcdf4") as cube:
@@ -252,6 +252,8 @@ def read_cube(path: Path) -> xr.Dataset:
     except (OSError, RuntimeError, ValueError) as error:
         if isinstance(error, OSError) and (error.errno or 0) > 0:
             raise  # It is the system that says so, not the library that reads the file.
+        if path.name != "cube.nc":
+            raise DamagedFile(f"{path}: cannot be read as a cube ({error})") from error
         path.unlink()
         raise DamagedFile(f"{path}: is damaged, and was removed; run again ({error})") from error
 

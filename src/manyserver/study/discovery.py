@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pkgutil import iter_modules
 from types import ModuleType
 
-from manyserver.study.validation import suggestion
+from manyserver.study.validation import shown, suggestion
 
 __all__ = ["DEFAULT_MODEL", "load", "model_of", "modules"]
 
@@ -58,7 +58,7 @@ def load(
     if kind not in modules(package, support):
         known = modules(package, support, model)
         key = "model" if noun == "model" else "kind"
-        raise ValueError(f"{key} = {kind!r}: unknown {noun}; {suggestion(kind, known)}")
+        raise ValueError(f"{key} = {shown(kind)}: unknown {noun}; {suggestion(kind, known)}")
     module = importlib.import_module(f"{package}.{kind}")
     if model is not None and model_of(module) != model:
         known = modules(package, support, model)

@@ -7,6 +7,7 @@ the unit that computes it, so studies share points and a study can be regrouped 
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -16,6 +17,7 @@ from pydantic import BaseModel
 
 from manyserver.study import methods
 from manyserver.study.fingerprint import fingerprint, module_digests
+from manyserver.study.names import LONGEST, REPEATED
 
 __all__ = [
     "Point",
@@ -260,11 +262,12 @@ def units(points: Iterable[Point], axes: Sequence[str], most: int | None = None)
         group = (point.method, *(point.labels[axis] for axis in axes))
         groups.setdefault(group, []).append(point)
     names = {group: _slug(group, axes) for group in groups}
-    taken = list(names.values())
+    # On some file systems, names that differ in case alone are one file.
+    taken = Counter(slug.lower() for slug in names.values())
     found: list[Unit] = []
     for group, slug in names.items():
-        unique = taken.count(slug) == 1
-        name = slug if unique else f"{slug}_{digest(canonical(group))[:8]}"
+        plain = taken[slug.lower()] == 1 and len(slug) <= LONGEST and not REPEATED.search(slug)
+        name = slug if plain else f"{slug[: LONGEST - 9]}_{digest(canonical(group))[:8]}"
         found += _parts(Unit(name, tuple(groups[group])), most)
     return found
 

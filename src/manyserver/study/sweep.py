@@ -11,7 +11,7 @@ from manyserver.study import methods, models
 from manyserver.study.config import StudyConfig, read_config
 from manyserver.study.layout import Layout
 from manyserver.study.points import Point, Unit, units
-from manyserver.study.validation import ConfigError, Mistakes
+from manyserver.study.validation import ConfigError, Document, Mistakes, shown, suggestion
 
 __all__ = ["Study", "read_study"]
 
@@ -30,12 +30,15 @@ class Study:
         Its points and axes.
     notes : tuple of str
         What a reader should be told.
+    document : Document
+        The file, and the lines on which its keys stand.
     """
 
     name: str
     config: StudyConfig
     layout: Layout
     notes: tuple[str, ...]
+    document: Document
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -48,6 +51,19 @@ class Study:
         config = self.config
         return {unit.name: unit for unit in units(self.points, config.unit, config.unit_points)}
 
+    def unit(self, name: str) -> Unit:
+        """Return a unit.
+
+        Raises
+        ------
+        ConfigError
+            If there is none of this name.
+        """
+        if name not in self.units:
+            told = f"study {self.name}: there is no unit {shown(name)}"
+            raise ConfigError([f"{told}; {suggestion(name, self.units)}"])
+        return self.units[name]
+
 
 def read_study(path: Path) -> Study:
     """Read a study's file and check all of it.
@@ -57,24 +73,25 @@ def read_study(path: Path) -> Study:
     ConfigError
         If anything in it is wrong; the message says what, where, and what is allowed.
     """
-    config, notes = read_config(path)
-    mistakes = Mistakes(str(path))
-    _check_names(config, path.stem, mistakes)
+    config, document, notes = read_config(path)
+    mistakes = Mistakes(document)
+    _check_names(config, mistakes)
     layout = models.load(config.model).lay_out(config, mistakes)
     mistakes.stop()
     if not layout.points:
-        raise ConfigError([f"{path}: methods: none of them applies to any of sweep.n_servers"])
-    return Study(path.stem, config, layout, tuple(notes))
+        mistakes.add("methods", "none of them applies to any of sweep.n_servers")
+        mistakes.stop()
+    return Study(path.stem, config, layout, tuple(notes), document)
 
 
-def _check_names(config: StudyConfig, stem: str, mistakes: Mistakes) -> None:
-    if stem == "points":
-        mistakes.add("file name", "must not be points.yaml; results/points holds the store")
+def _check_names(config: StudyConfig, mistakes: Mistakes) -> None:
     if not config.methods_used:
         known = ", ".join(methods.names(config.model))
         mistakes.add("methods", f"must name at least one of {known}")
     for key in ("figures", "fits"):
+        # On some file systems, names that differ in case alone are one file.
         titles = [item.title for item in getattr(config, key)]
+        alike = [title.casefold() for title in titles]
         for i, title in enumerate(titles):
-            if title in titles[:i]:
+            if alike[i] in alike[:i]:
                 mistakes.add(f"{key}[{i}].name", f"{title!r} occurs twice; must be unique")

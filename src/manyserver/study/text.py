@@ -1,63 +1,56 @@
-"""Texts of a study that could not be written into a file, or not be drawn."""
+"""Texts of a study that could not be drawn."""
 
 import re
 from collections.abc import Iterator
 from functools import cache
 
+from manyserver.study.validation import shown
+
 __all__ = ["unfit_texts"]
 
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-"""What neither NetCDF, PDF nor a terminal takes; a tab and an end of line are no harm."""
 NEVER_DRAWN = ("title", "description")
 """Keys of a study, not of a figure."""
 
 
-def unfit_texts(content: object, key: str = "") -> Iterator[str]:
-    r"""Yield the key of every text that cannot be used, with the reason.
+def unfit_texts(content: object, key: str = "") -> Iterator[tuple[str, str]]:
+    r"""Yield the key of every text that is no mathtext, and a line that says so.
 
     Parameters
     ----------
     content : object
-        Plain values, as YAML gave them.
+        Plain values, as YAML gave them; it has refused what cannot be printed.
     key : str, optional
         Where they stand.
 
     Examples
     --------
-    >>> for line in unfit_texts({"title": "a\0", "policies": [{"label": r"$\frac{1$"}]}):
+    >>> for _, line in unfit_texts({"policies": [{"label": r"$\frac{1$"}]}):
     ...     print(line)
-    title = 'a\x00': must not hold the control character '\x00'
     policies[0].label = '$\\frac{1$': is not mathtext; between two $, must be formulas as TeX
     writes them, and a dollar sign must be written \$
     """
     if isinstance(content, dict):
         for name, value in content.items():
-            shown = _short(name) if isinstance(name, str) and not name.isprintable() else name
-            inner = f"{key}.{shown}".lstrip(".")
-            if isinstance(name, str):
-                yield from _unfit(name, inner, f"{inner}: ")
+            inner = f"{key}.{name}".lstrip(".")
+            if not _can_be_drawn(name, inner):
+                yield inner, _reason(inner)
             yield from unfit_texts(value, inner)
     elif isinstance(content, list):
         for i, value in enumerate(content):
             yield from unfit_texts(value, f"{key}[{i}]")
-    elif isinstance(content, str):
-        yield from _unfit(content, key, f"{key} = {_short(content)}: ")
+    elif isinstance(content, str) and not _can_be_drawn(content, key):
+        yield key, _reason(f"{key} = {shown(content)}")
 
 
-def _unfit(text: str, key: str, prefix: str) -> Iterator[str]:
-    found = CONTROL.search(text)
-    if found:
-        yield f"{prefix}must not hold the control character {found[0]!r}"
-    elif "$" in text and key not in NEVER_DRAWN and not _is_mathtext(text):
-        yield (
-            f"{prefix}is not mathtext; between two $, must be formulas as TeX writes them, "
-            r"and a dollar sign must be written \$"
-        )
+def _reason(text: str) -> str:
+    return (
+        f"{text}: is not mathtext; between two $, must be formulas as TeX writes them, "
+        r"and a dollar sign must be written \$"
+    )
 
 
-def _short(text: str) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= 80 else f"{shown[:77]}..."
+def _can_be_drawn(text: str, key: str) -> bool:
+    return "$" not in text or key in NEVER_DRAWN or _is_mathtext(text)
 
 
 @cache

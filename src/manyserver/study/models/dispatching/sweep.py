@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 
 from manyserver import policies
 from manyserver.model import Pool, System, UnstableSystem
@@ -43,7 +42,7 @@ class Sweep:
     def jobs(self) -> dict[str, Jobs]:
         """Return the job sizes and disciplines by label; none if the study names none."""
         found: dict[str, Jobs] = {}
-        folder = Path(self.mistakes.where).parent
+        folder = self.mistakes.document.path.parent
         for label, item in (self.config.jobs or {}).items():
             try:
                 found[label] = read_jobs(item, folder)
@@ -238,8 +237,8 @@ class Sweep:
 
     def _unstable(self, i: int, system: str, error: UnstableSystem) -> None:
         advice = "lower the rates, or say 'unstable: skip' to leave such points empty"
-        prefix = f"{self.mistakes.where}: policies[{i}]: "
-        if not any(line.startswith(prefix) for line in self.mistakes.lines):
+        prefix = f": policies[{i}]: "
+        if not any(prefix in line for line in self.mistakes.lines):
             self.mistakes.add(f"policies[{i}]", f"{error} (system {system!r}); {advice}")
 
 
