@@ -21,13 +21,13 @@ from manyserver.policies.sampling import (
     Branch,
     Draw,
     Sampling,
-    all_inside,
     everyone,
     full,
     one_pool,
     per_pool,
     whole_system,
 )
+from manyserver.policies.stability import capacity_of, forced_into, overloaded_pools
 
 __all__ = [
     "Branch",
@@ -41,9 +41,6 @@ __all__ = [
 ]
 
 Ties = Literal["fastest", "uniform"]
-
-ROUNDING = 1e-12
-"""Relative rounding error allowed for when a flow is compared with a capacity."""
 
 
 def checked_choices(value: object, smallest: int = 1, name: str = "d") -> int:
@@ -179,10 +176,17 @@ class Policy(ABC):
         sampling = self.sampling(system)
         if system.n_servers is not None and not sampling.replacement:
             self._check_draws(sampling, system)
-        n_pools = len(system.pools)
-        for size in range(1, n_pools + 1):
-            for subset in itertools.combinations(range(n_pools), size):
-                self._check_subset(sampling, system, subset)
+        # Draws are made only while no server is announced; how often depends on the queues.
+        pools = None if sampling.depends_on_all else overloaded_pools(system, sampling)
+        if pools is not None:
+            which = f"pool {pools[0]}" if len(pools) == 1 else f"pools {list(pools)} together"
+            raise UnstableSystem(
+                f"arrival_rate = {system.arrival_rate:g}: policy {self.name} sends {which} at "
+                f"least {forced_into(system, sampling, pools):.6g} jobs per unit of time and "
+                "server of the system; must be below their capacity of "
+                f"{float(capacity_of(system, pools)):.6g}",
+                pools=pools,
+            )
 
     def _check_draws(self, sampling: Sampling, system: System) -> None:
         for draw in itertools.chain(*(branch.draws for branch in sampling.branches)):
@@ -193,21 +197,3 @@ class Policy(ABC):
                     f"d = {draw.count}: must be at most {available}, the number of servers in "
                     f"{where}, unless replacement is true"
                 )
-
-    def _check_subset(self, sampling: Sampling, system: System, subset: tuple[int, ...]) -> None:
-        # Draws are made only while no server is announced; how often depends on the queues.
-        if sampling.depends_on_all or any(system.pools[pool].buffer is not None for pool in subset):
-            return
-        forced = system.arrival_rate * sum(
-            branch.probability * all_inside(branch, subset, system, sampling.replacement)
-            for branch in sampling.branches
-        )
-        capacity = float(sum(system.pools[i].fraction * system.pools[i].speed for i in subset))
-        if forced >= capacity * (1 - ROUNDING):
-            which = f"pool {subset[0]}" if len(subset) == 1 else f"pools {list(subset)} together"
-            raise UnstableSystem(
-                f"arrival_rate = {system.arrival_rate:g}: policy {self.name} sends {which} at "
-                f"least {forced:.6g} jobs per unit of time and server of the system; must be "
-                f"below their capacity of {capacity:.6g}",
-                pools=subset,
-            )
