@@ -50,7 +50,7 @@ def exact(
     -------
     xarray.Dataset
         ``queue_tail`` (pool, level), ``queue_mean`` (pool), ``jobs_per_server``,
-        ``sojourn_mean`` (of the jobs accepted), ``waiting_probability`` and
+        ``sojourn_mean`` and ``pool_share`` (pool) (of the jobs accepted), ``waiting_probability`` and
         ``blocking_probability`` (of all arrivals), ``messages_per_customer`` (accepted, see
         :mod:`manyserver.policies.messages`), ``joining_rate`` (pool, level; NaN at levels
         that no server reaches), the errors ``residual`` and ``truncation_error``, both relative,
@@ -109,6 +109,7 @@ def _measures(law: StationaryLaw) -> dict[str, object]:
     tails = above / np.array(system.counts)[:, None]
     queue_mean = tails[:, 1:].sum(axis=1)
     jobs = float(system.fractions @ queue_mean)
+    served = system.fractions * system.speeds * tails[:, 1]
 
     joining, blocked = _joining(law)
     total = system.arrival_rate * n_servers
@@ -119,6 +120,7 @@ def _measures(law: StationaryLaw) -> dict[str, object]:
         "queue_tail": tails,
         "queue_mean": queue_mean,
         "jobs_per_server": jobs,
+        "pool_share": served / served.sum(),
         "sojourn_mean": jobs / (system.arrival_rate * (1 - blocking)),
         "waiting_probability": joining[:, 1:].sum() / total,
         "blocking_probability": blocking,

@@ -67,8 +67,8 @@ def fixed_point(
     -------
     xarray.Dataset
         ``queue_tail`` and ``queue_log_tail`` (pool, level), ``queue_mean`` (pool),
-        ``jobs_per_server``, ``sojourn_mean``, ``waiting_probability``,
-        ``blocking_probability``, ``joining_rate`` (pool, level), and the errors ``residual`` and
+        ``jobs_per_server``, ``sojourn_mean``, ``pool_share`` (pool) of the jobs accepted,
+        ``waiting_probability``, ``blocking_probability``, ``joining_rate`` (pool, level), and the errors ``residual`` and
         ``truncation_error``, both relative.
 
     Raises
@@ -169,6 +169,8 @@ def pull_fixed_point(system: System, policy: Policy, split: ArrayLike | None = N
 def _dataset(system: System, values: dict[str, Any]) -> xr.Dataset:
     jobs = float(system.fractions @ values["queue_mean"])
     accepted = system.arrival_rate * (1 - float(values["blocking_probability"]))
+    served = system.fractions * system.speeds * values["queue_tail"][:, 1]
+    values["pool_share"] = served / served.sum()
     values["jobs_per_server"] = jobs
     values["sojourn_mean"] = jobs / accepted
     return labelled(values, system, attrs={"method": "mean-field fixed point"})
