@@ -99,8 +99,8 @@ def simulate(
     -------
     xarray.Dataset
         ``queue_tail`` (pool, level), ``queue_mean`` (pool), ``jobs_per_server``,
-        ``sojourn_mean`` and ``pool_share`` (pool) (of accepted jobs), ``waiting_probability`` (that an arrival is accepted
-        at a busy server) and ``blocking_probability`` (both of all arrivals), ``joining_rate``
+        ``sojourn_mean`` and ``pool_share`` (pool) (both of accepted jobs),
+        ``waiting_probability`` (that an arrival is accepted at a busy server) and ``blocking_probability`` (both of all arrivals), ``joining_rate``
         (pool, level) and ``messages_per_customer`` (accepted, see
         :mod:`manyserver.policies.messages`); over time and N times, ``queue_tail_variance`` (pool,
         level), ``jobs_per_server_variance`` and ``occupancy_covariance`` (pool, level, other_pool,

@@ -50,8 +50,9 @@ def exact(
     -------
     xarray.Dataset
         ``queue_tail`` (pool, level), ``queue_mean`` (pool), ``jobs_per_server``,
-        ``sojourn_mean`` and ``pool_share`` (pool) (of the jobs accepted), ``waiting_probability`` and
-        ``blocking_probability`` (of all arrivals), ``messages_per_customer`` (accepted, see
+        ``sojourn_mean`` and ``pool_share`` (pool) (both of the jobs accepted),
+        ``waiting_probability`` and ``blocking_probability`` (of all arrivals),
+        ``messages_per_customer`` (accepted, see
         :mod:`manyserver.policies.messages`), ``joining_rate`` (pool, level; NaN at levels
         that no server reaches), the errors ``residual`` and ``truncation_error``, both relative,
         ``n_states``, and where pools could saturate below a load of one ``stability_margin``
