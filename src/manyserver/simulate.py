@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manyserver.model import System
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.sizes import SizeLaw
 from manyserver.start import limit_start
 
@@ -100,7 +100,8 @@ def simulate(
     xarray.Dataset
         ``queue_tail`` (pool, level), ``queue_mean`` (pool), ``jobs_per_server``,
         ``sojourn_mean`` and ``pool_share`` (pool) (both of accepted jobs),
-        ``waiting_probability`` (that an arrival is accepted at a busy server) and ``blocking_probability`` (both of all arrivals), ``joining_rate``
+        ``waiting_probability`` (that an arrival is accepted at a busy server) and
+        ``blocking_probability`` (both of all arrivals), ``joining_rate``
         (pool, level) and ``messages_per_customer`` (accepted, see
         :mod:`manyserver.policies.messages`); over time and N times, ``queue_tail_variance`` (pool,
         level), ``jobs_per_server_variance`` and ``occupancy_covariance`` (pool, level, other_pool,
@@ -144,6 +145,7 @@ def simulate(
     >>> bool(jobs.precision_met), round(float(jobs.sojourn_quantile.sel(quantile=0.99)))
     (True, 15)
     """
+    check_fit(system, policy)
     # Imported here because numba takes a second to load, and reads its settings when it is loaded.
     from manyserver.simulation import Run, checked_settings
     from manyserver.simulation.jobs import DEFAULT_PRECISION, JobRun, checked_jobs
@@ -164,7 +166,6 @@ def simulate(
         control_variates=control_variates,
         moments=moments,
     )
-    policy.check(system)
     tails, settling = limit_start(system, policy)
     tails = tails if start is None else start
     run: Run | JobRun

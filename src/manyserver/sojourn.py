@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 
 from manyserver.mean_field import fixed_point
 from manyserver.model import System
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.sizes.absorption import Absorption
 from manyserver.sizes.base import invert
 from manyserver.variables import QUANTILES, labelled
@@ -134,6 +134,7 @@ def sojourn_law(
     2.56744963 [ 1.3206  3.7757  7.5641 11.514 ]
     3.82360449 [ 1.118   4.1577  9.2038 14.8353]
     """
+    check_fit(system, policy)
     if discipline not in ("fcfs", "ps"):
         raise ValueError(f"discipline = {discipline!r}: must be 'fcfs' or 'ps'")
     wanted = np.atleast_1d(np.asarray(quantiles, dtype=float))

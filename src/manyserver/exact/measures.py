@@ -11,7 +11,7 @@ from manyserver.exact.pull import RoutedStates, router_measures
 from manyserver.exact.saturation import refuse_unstable
 from manyserver.exact.stationary import MOST_STATES, StationaryLaw, stationary_law
 from manyserver.model import System
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.policies.messages import messages
 from manyserver.policies.pull import Pull
 from manyserver.variables import labelled
@@ -85,7 +85,7 @@ def exact(
     >>> float(exact(system, ms.policy("sq", d=2)).jobs_per_server.round(8))
     4.92742154
     """
-    policy.check(system)
+    check_fit(system, policy)
     margin = refuse_unstable(system, policy, max_states)
     law = stationary_law(system, policy, tolerance=tolerance, max_states=max_states)
     values = _measures(law)

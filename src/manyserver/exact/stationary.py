@@ -21,7 +21,7 @@ from manyserver.exact.truncation import (
     truncation_error,
 )
 from manyserver.model import System
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.policies.pull import Pull
 
 __all__ = ["MOST_STATES", "StationaryLaw", "stationary_law"]
@@ -144,7 +144,7 @@ def stationary_law(
             f"tolerance = {tolerance!r}: must lie in [{SMALLEST_TOLERANCE:g}, "
             f"{LARGEST_TOLERANCE:g}]"
         )
-    policy.check(system)
+    check_fit(system, policy)
     build, count = _methods(system, policy)
     caps = _sufficient_caps(system, build, count, tolerance, max_states)
     for _ in range(MOST_ROUNDS):

@@ -19,7 +19,7 @@ from manyserver.mean_field.pull import checked_split, routed_fixed_point
 from manyserver.mean_field.separable import SeparablePool, separable_pools
 from manyserver.mean_field.solver import MOST_LEVELS, TOP_TAIL, solve_levels
 from manyserver.model import System
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.policies.pull import Pull
 from manyserver.policies.split import tail_exponent
 from manyserver.sizes import SizeLaw
@@ -104,7 +104,7 @@ def fixed_point(
     1.7549913643
     """
     service = checked_service(sizes, discipline)
-    policy.check(system)
+    check_fit(system, policy)
     if isinstance(policy, Pull):
         solution = pull_fixed_point(system, policy)
     elif policy.sampling(system).depends_on_all:
@@ -161,7 +161,7 @@ def pull_fixed_point(system: System, policy: Policy, split: ArrayLike | None = N
     """
     if not isinstance(policy, Pull):
         raise ValueError(f"policy = {policy}: must be a policy 'pull'")
-    policy.check(system)
+    check_fit(system, policy)
     parts = checked_split(policy.routers, split)
     return _dataset(system, routed_fixed_point(system, policy, parts))
 

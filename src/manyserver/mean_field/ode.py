@@ -16,7 +16,7 @@ from manyserver.mean_field.path import Path
 from manyserver.mean_field.pull import follow_routers, start_messages
 from manyserver.mean_field.solver import FEWEST_LEVELS, MOST_LEVELS
 from manyserver.model import System
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.policies.pull import Pull
 from manyserver.variables import labelled
 
@@ -83,7 +83,7 @@ def mean_field(
     >>> path.jobs_per_server.values.round(4)
     array([0.    , 0.3199, 0.6328])
     """
-    policy.check(system)
+    check_fit(system, policy)
     grid = _checked_times(times)
     tails = _start_tails(system, policy, start)
     integrate = _integrator(system, policy, tails, start)

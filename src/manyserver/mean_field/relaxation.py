@@ -12,7 +12,7 @@ from manyserver.mean_field.fixed_point import fixed_point
 from manyserver.mean_field.pull import slowest_split
 from manyserver.mean_field.separable import separable_pools
 from manyserver.model import System
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.policies.pull import Pull
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def relaxation_time(system: System, policy: Policy, solution: xr.Dataset | None 
     >>> round(1 / relaxation_time(system, ms.policy("scheme1", d=[2, 2])), 3)
     0.074
     """
+    check_fit(system, policy)
     if solution is None:
         solution = fixed_point(system, policy)
     tails = solution.queue_tail.values

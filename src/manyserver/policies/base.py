@@ -11,11 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields
 from fractions import Fraction
-from numbers import Integral
 from typing import ClassVar, Literal
 
 import numpy as np
 
+from manyserver.checks import checked_count, checked_flag, checked_kind
 from manyserver.model import System, UnstableSystem
 from manyserver.policies.sampling import (
     Branch,
@@ -34,6 +34,7 @@ __all__ = [
     "Draw",
     "Policy",
     "Sampling",
+    "check_fit",
     "everyone",
     "one_pool",
     "per_pool",
@@ -45,9 +46,7 @@ Ties = Literal["fastest", "uniform"]
 
 def checked_choices(value: object, smallest: int = 1, name: str = "d") -> int:
     """Return `value` as a number of choices, or raise ValueError."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < smallest:
-        raise ValueError(f"{name} = {value!r}: must be an integer >= {smallest}")
-    return int(value)
+    return checked_count(name, value, smallest)
 
 
 def checked_choices_per_pool(value: object, smallest: int = 0) -> tuple[int, ...]:
@@ -64,7 +63,7 @@ def checked_choices_per_pool(value: object, smallest: int = 0) -> tuple[int, ...
 
 def checked_choices_or_list(value: object, smallest: int = 0) -> int | tuple[int, ...]:
     """Return `value` as one number of choices or as one for every pool, or raise ValueError."""
-    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
+    if isinstance(value, str) or np.ndim(value) == 0:  # type: ignore[arg-type]
         return checked_choices(value)
     return checked_choices_per_pool(value, smallest)
 
@@ -97,8 +96,7 @@ class Policy(ABC):
     replacement: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.replacement, bool):
-            raise ValueError(f"replacement = {self.replacement!r}: must be true or false")
+        checked_flag("replacement", self.replacement)
 
     @property
     def ties(self) -> Ties:
@@ -197,3 +195,17 @@ class Policy(ABC):
                     f"d = {draw.count}: must be at most {available}, the number of servers in "
                     f"{where}, unless replacement is true"
                 )
+
+
+def check_fit(system: object, policy: object) -> None:
+    """Refuse what is no system or no policy, and a system that the policy cannot serve.
+
+    Raises
+    ------
+    ValueError
+        If one is something else, or as in :meth:`Policy.check`.
+    UnstableSystem
+        As in :meth:`Policy.check`.
+    """
+    known = checked_kind("system", system, System, "a System")
+    checked_kind("policy", policy, Policy, "a policy, as manyserver.policy makes it").check(known)  # type: ignore[type-abstract]

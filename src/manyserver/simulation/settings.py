@@ -1,13 +1,12 @@
 """The parameters of a simulation, checked."""
 
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 
 import numpy as np
 
+from manyserver.checks import checked_count, checked_flag, checked_number
 from manyserver.model import System
 
 __all__ = ["DEFAULT_PRECISION", "Settings", "checked_settings", "checked_start"]
@@ -52,7 +51,7 @@ def checked_settings(
     if system.n_servers is None:
         raise ValueError("n_servers = None: must be an integer for a simulation, not the limit")
     words = tuple(seed) if isinstance(seed, Sequence) else (seed,)
-    if not words or not all(_integer(word, 0) for word in words):
+    if not words:
         raise ValueError(f"seed = {seed!r}: must be an integer >= 0, or a sequence of them")
     if precision is not None and horizon is not None:
         raise ValueError(
@@ -60,39 +59,18 @@ def checked_settings(
         )
     if precision is None and horizon is None:
         precision = DEFAULT_PRECISION
-    if precision is not None and not (_number(precision) and precision < 1):
-        raise ValueError(f"precision = {precision!r}: must be a number between 0 and 1")
-    if horizon is not None and not _number(horizon):
-        raise ValueError(f"horizon = {horizon!r}: must be a number greater than zero")
-    if not _integer(replications, 1):
-        raise ValueError(f"replications = {replications!r}: must be an integer >= 1")
-    if threads is not None and not _integer(threads, 1):
-        raise ValueError(f"threads = {threads!r}: must be an integer >= 1, or None for all cores")
-    if not _number(max_events):
-        raise ValueError(f"max_events = {max_events!r}: must be a number greater than zero")
-    threads = threads or os.cpu_count() or 1
-    seeds = tuple(int(word) for word in words)
-    for name, value in {"control_variates": control_variates, "moments": moments}.items():
-        if not isinstance(value, bool):
-            raise ValueError(f"{name} = {value!r}: must be True or False")
+    if threads is not None:
+        threads = checked_count("threads", threads, otherwise="None for all cores")
     return Settings(
-        seeds,
-        precision,
-        horizon,
-        replications,
-        threads,
-        float(max_events),
-        control_variates,
-        moments,
+        tuple(checked_count("seed", word, 0, otherwise="a sequence of them") for word in words),
+        None if precision is None else checked_number("precision", precision, below=1),
+        None if horizon is None else checked_number("horizon", horizon),
+        checked_count("replications", replications),
+        threads or os.cpu_count() or 1,
+        checked_number("max_events", max_events),
+        checked_flag("control_variates", control_variates),
+        checked_flag("moments", moments),
     )
-
-
-def _integer(value: object, smallest: int) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= smallest
-
-
-def _number(value: object) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Real) and 0 < float(value) < math.inf
 
 
 def checked_start(system: System, tails: object) -> np.ndarray:

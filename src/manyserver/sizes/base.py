@@ -11,34 +11,16 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import fields
-from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from manyserver.checks import checked_count, checked_number
+
 __all__ = ["SizeLaw", "checked_count", "checked_number", "invert"]
 
 BISECTIONS = 200
-
-
-def checked_number(name: str, value: object, above: float = 0.0, closed: bool = False) -> float:
-    """Return `value` as a finite number greater than `above` (or equal), or raise ValueError."""
-    number = not isinstance(value, bool) and isinstance(value, Real)
-    if not number or not math.isfinite(float(value)):  # type: ignore[arg-type]
-        raise ValueError(f"{name} = {value!r}: must be a finite number")
-    result = float(value)  # type: ignore[arg-type]
-    if result < above or (result == above and not closed):
-        bound = f">= {above:g}" if closed else f"greater than {above:g}"
-        raise ValueError(f"{name} = {value!r}: must be {bound}")
-    return result
-
-
-def checked_count(name: str, value: object) -> int:
-    """Return `value` as an integer >= 1, or raise ValueError."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} = {value!r}: must be an integer >= 1")
-    return int(value)
 
 
 class SizeLaw(ABC):

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from manyserver.diffusion.halfin_whitt.arguments import check_beta, check_number, check_points
+from manyserver.checks import checked_number
+from manyserver.diffusion.halfin_whitt.arguments import check_beta, check_points
 from manyserver.diffusion.halfin_whitt.cost import Derivatives, fluid_cost, idle_cost
 from manyserver.diffusion.halfin_whitt.labels import labelled
 from manyserver.diffusion.halfin_whitt.step import Step
@@ -68,7 +69,7 @@ class Lyapunov:
         beta = check_beta(self.beta)
         epsilon = DEFAULT_EPSILON * max(1.0, 1 / beta) if self.epsilon is None else self.epsilon
         object.__setattr__(self, "beta", beta)
-        object.__setattr__(self, "epsilon", check_number("epsilon", epsilon, above=0))
+        object.__setattr__(self, "epsilon", checked_number("epsilon", epsilon))
         if self._slack <= 0:
             raise ValueError(
                 f"epsilon = {epsilon!r}: too small for a drift condition at beta = {beta:g}; "
@@ -76,7 +77,7 @@ class Lyapunov:
             )
         largest = self._slack / self._slope_bound**2
         alpha = largest / 2 if self.alpha is None else self.alpha
-        check_number("alpha", alpha, above=0, below=largest)
+        checked_number("alpha", alpha, below=largest)
         object.__setattr__(self, "alpha", float(alpha))
 
     @property

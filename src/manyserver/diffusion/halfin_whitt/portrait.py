@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from manyserver.diffusion.halfin_whitt.arguments import check_beta, check_number
+from manyserver.checks import checked_number
+from manyserver.diffusion.halfin_whitt.arguments import check_beta
 from manyserver.diffusion.halfin_whitt.fluid import fluid, gamma_curve
 from manyserver.diffusion.halfin_whitt.labels import labelled
 from manyserver.diffusion.halfin_whitt.stein import SteinSolution
@@ -59,7 +60,7 @@ def portrait(beta: float, *, levels: Sequence[float], reach: float = 4.0) -> xr.
     2.0
     """
     beta = check_beta(beta)
-    reach = check_number("reach", reach, above=0)
+    reach = checked_number("reach", reach)
     y1, y2 = np.linspace(-reach, 0, GRID), np.linspace(0, reach, GRID)
     solution = SteinSolution(beta, levels[0])
     grid = np.stack(np.meshgrid(y1, y2, indexing="ij"), axis=-1)

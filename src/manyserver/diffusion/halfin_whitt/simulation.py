@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.checks import checked_count, checked_number
 from manyserver.diffusion.halfin_whitt.arguments import (
     check_beta,
-    check_integer,
     check_n,
-    check_number,
 )
 from manyserver.diffusion.halfin_whitt.labels import labelled
 from manyserver.statistics.estimates import Controls, batch_mean
@@ -86,15 +85,15 @@ def simulate_chain(
     """
     beta = check_beta(beta)
     n = check_n(n, beta)
-    replications = check_integer("replications", replications, least=1)
+    replications = checked_count("replications", replications)
     if threads is not None:
-        check_integer("threads", threads, least=1)
-    seed = check_integer("seed", seed, least=0)
+        checked_count("threads", threads)
+    seed = checked_count("seed", seed, 0)
     relaxation = relaxation_time(beta)
     shortest = RELAXATIONS_PER_BATCH * relaxation
     if horizon is None:
         horizon = DEFAULT_BATCHES * shortest
-    horizon = check_number("horizon", horizon, above=0)
+    horizon = checked_number("horizon", horizon)
     if horizon < FEWEST_BATCHES * shortest:
         raise ValueError(
             f"horizon = {horizon!r}: must be at least {FEWEST_BATCHES * shortest:g}, which is "

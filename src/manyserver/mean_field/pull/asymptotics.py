@@ -10,7 +10,7 @@ import numpy as np
 from manyserver.mean_field.announced import stationary
 from manyserver.mean_field.pull.split import empty_router_coefficient
 from manyserver.model import System
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.policies.pull import Pull
 from manyserver.statistics.erlang import erlang_b, erlang_c
 from manyserver.variables import CORRECTION, REFINED, labelled
@@ -90,7 +90,7 @@ def pull_asymptotics(system: System, policy: Policy) -> xr.Dataset:
     """
     if not isinstance(policy, Pull):
         raise ValueError(f"policy = {policy}: must be a policy 'pull'")
-    policy.check(system)
+    check_fit(system, policy)
     limit = stationary(system, policy.with_one_router)
     busy = limit["queue_tail"][:, 1]
     if np.all(busy == 1):
