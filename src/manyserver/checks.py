@@ -9,7 +9,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["checked_count", "checked_flag", "checked_kind", "checked_number", "plain", "refusal"]
+__all__ = [
+    "checked_array",
+    "checked_count",
+    "checked_flag",
+    "checked_kind",
+    "checked_number",
+    "plain",
+    "refusal",
+]
 
 LONGEST = 200
 """Characters of a value that an error shows."""
@@ -93,6 +101,14 @@ def checked_count(
         allowed = f"an integer >= {least}" + ("" if most is None else f" and <= {most}")
         raise refusal(name, value, f"{allowed}, or {otherwise}" if otherwise else allowed)
     return int(number)
+
+
+def checked_array(name: str, value: object, allowed: str) -> np.ndarray:
+    """Return an array of numbers of any shape, or raise ValueError."""
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise refusal(name, value, allowed) from None
 
 
 def checked_flag(name: str, value: object) -> bool:

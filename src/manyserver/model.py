@@ -31,6 +31,8 @@ RATIO_TOLERANCE = 1e-5
 """A float within this over the squared denominator of a ratio is that ratio, rounded."""
 ROUNDING = 1e-12
 """Relative differences below this are floating-point noise."""
+MOST_SERVERS = 2**53
+"""Counts are exact in floating point up to here."""
 MOST_BUFFER = 2**15 - 1
 """Exact chains hold the jobs of a server in 16 bits, and the limits list every level up to it."""
 
@@ -214,7 +216,9 @@ class System:
     def _checked_servers(self, n_servers: int | None) -> int | None:
         if n_servers is None:
             return None
-        n_servers = checked_count("n_servers", n_servers, otherwise="None for the limit")
+        n_servers = checked_count(
+            "n_servers", n_servers, most=MOST_SERVERS, otherwise="None for the limit"
+        )
         unit = math.lcm(*(pool.fraction.denominator for pool in self.pools))
         if n_servers % unit:
             raise ValueError(

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from manyserver.checks import checked_array
 from manyserver.mean_field import fixed_point
 from manyserver.model import System
 from manyserver.policies import Policy, check_fit
@@ -137,7 +138,7 @@ def sojourn_law(
     check_fit(system, policy)
     if discipline not in ("fcfs", "ps"):
         raise ValueError(f"discipline = {discipline!r}: must be 'fcfs' or 'ps'")
-    wanted = np.atleast_1d(np.asarray(quantiles, dtype=float))
+    wanted = np.atleast_1d(checked_array("quantiles", quantiles, "numbers between 0 and 1"))
     if wanted.ndim != 1 or not ((wanted > 0) & (wanted < 1)).all():
         raise ValueError(f"quantiles = {quantiles!r}: must be numbers between 0 and 1")
     if state is None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.checks import checked_count, checked_flag
 from manyserver.exact.moments import moments as moments_of
 from manyserver.exact.pull import RoutedStates, router_measures
 from manyserver.exact.saturation import refuse_unstable
@@ -86,6 +87,8 @@ def exact(
     4.92742154
     """
     check_fit(system, policy)
+    moments = checked_flag("moments", moments)
+    max_states = checked_count("max_states", max_states)
     margin = refuse_unstable(system, policy, max_states)
     law = stationary_law(system, policy, tolerance=tolerance, max_states=max_states)
     values = _measures(law)

@@ -23,6 +23,7 @@ __all__ = [
     "lowered_caps",
     "raised_caps",
     "refuse",
+    "refuse_few",
     "truncation_error",
 ]
 
@@ -190,3 +191,15 @@ def refuse(caps: Caps, states: int, max_states: int) -> None:
         f"{memory:.2g} GB of memory; must need at most max_states = {max_states} states. Fewer "
         "servers or a lower load need fewer; simulation has no such bound"
     )
+
+
+def refuse_few(system: System, max_states: int) -> None:
+    """Raise TooManyStates if there are too many even if no server held more than one job."""
+    states = math.prod(count + 1 for count in system.counts)
+    if states > max_states:
+        raise TooManyStates(
+            f"n_servers = {sum(system.counts)}: the exact chain needs more than {states:.2g} "
+            "states, as so many say how many servers of each pool are busy; must need at most "
+            f"max_states = {max_states} states. Fewer servers need fewer; simulation has no such "
+            "bound"
+        )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from manyserver.checks import checked_array, refusal
 from manyserver.mean_field.announced import follow
 from manyserver.mean_field.drift import Drift, most_levels
 from manyserver.mean_field.fixed_point import fixed_point
@@ -113,7 +114,8 @@ def _integrator(
 
 
 def _checked_times(times: ArrayLike) -> np.ndarray:
-    grid = np.atleast_1d(np.asarray(times, dtype=float))
+    allowed = "finite, increasing and not negative"
+    grid = np.atleast_1d(checked_array("times", times, allowed))
     if (
         grid.ndim != 1
         or not len(grid)
@@ -121,7 +123,7 @@ def _checked_times(times: ArrayLike) -> np.ndarray:
         or grid[0] < 0
         or np.any(np.diff(grid) <= 0)
     ):
-        raise ValueError(f"times = {times!r}: must be finite, increasing and not negative")
+        raise refusal("times", times, allowed)
     return grid
 
 
@@ -138,7 +140,8 @@ def _start_tails(
         if start.pools != system.pools:
             raise ValueError("start: must be a system with the same pools")
         start = fixed_point(start, policy)
-    tails = np.asarray(getattr(start, "queue_tail", start), dtype=float)
+    allowed = "'empty', a System, or queue tails (pool, level)"
+    tails = checked_array("start", getattr(start, "queue_tail", start), allowed)
     if (
         tails.ndim != 2
         or tails.shape[0] != len(system.pools)

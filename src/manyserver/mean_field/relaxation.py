@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.checks import refusal
 from manyserver.mean_field.announced import slowest
 from manyserver.mean_field.drift import Drift
 from manyserver.mean_field.fixed_point import fixed_point
@@ -62,6 +63,8 @@ def relaxation_time(system: System, policy: Policy, solution: xr.Dataset | None 
     check_fit(system, policy)
     if solution is None:
         solution = fixed_point(system, policy)
+    elif not hasattr(solution, "queue_tail"):
+        raise refusal("solution", solution, "what fixed_point returned")
     tails = solution.queue_tail.values
     if isinstance(policy, Pull):
         time = slowest(system, policy.with_one_router, tails)

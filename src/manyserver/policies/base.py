@@ -41,12 +41,14 @@ __all__ = [
     "whole_system",
 ]
 
+MOST_CHOICES = 100_000
+"""With more, an arrival might as well look at all servers."""
 Ties = Literal["fastest", "uniform"]
 
 
 def checked_choices(value: object, smallest: int = 1, name: str = "d") -> int:
     """Return `value` as a number of choices, or raise ValueError."""
-    return checked_count(name, value, smallest)
+    return checked_count(name, value, smallest, most=MOST_CHOICES)
 
 
 def checked_choices_per_pool(value: object, smallest: int = 0) -> tuple[int, ...]:

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyserver.checks import checked_count, checked_flag, checked_number
+from manyserver.checks import checked_array, checked_count, checked_flag, checked_number
 from manyserver.model import System
 
 __all__ = ["DEFAULT_PRECISION", "Settings", "checked_settings", "checked_start"]
 
 DEFAULT_PRECISION = 0.0005
 """Precision if neither a precision nor a horizon is asked for."""
+
+BYTES_PER_SERVER = 24
+"""While the servers are given their queues at the start: place, fraction and level."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,14 @@ def checked_settings(
     """
     if system.n_servers is None:
         raise ValueError("n_servers = None: must be an integer for a simulation, not the limit")
+    needed = BYTES_PER_SERVER * system.n_servers
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > memory:
+        raise ValueError(
+            f"n_servers = {system.n_servers}: a simulation needs at least {needed / 2**30:.3g} GiB "
+            f"of memory; must need at most {memory / 2**30:.3g} GiB, what this machine has. The "
+            "limit n_servers = None needs none of it"
+        )
     words = tuple(seed) if isinstance(seed, Sequence) else (seed,)
     if not words:
         raise ValueError(f"seed = {seed!r}: must be an integer >= 0, or a sequence of them")
@@ -81,7 +92,7 @@ def checked_start(system: System, tails: object) -> np.ndarray:
     ValueError
         If they are no tails, or not those of this system's pools.
     """
-    start = np.asarray(tails, dtype=float)
+    start = checked_array("start", tails, "queue tails (pool, level)")
     if start.ndim != 2 or len(start) != len(system.pools) or not start.shape[1]:
         raise ValueError(
             f"start: has shape {start.shape}; must have one row for each of the "

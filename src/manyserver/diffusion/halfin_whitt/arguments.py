@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from manyserver.checks import checked_count, checked_number
+from manyserver.checks import checked_array, checked_count, checked_number
 
 __all__ = ["check_beta", "check_level", "check_n", "check_points"]
 
@@ -44,7 +44,7 @@ def check_points(x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     x : array_like, shape (..., 2)
         With ``x[..., 0] <= 0`` and ``x[..., 1] >= 0``.
     """
-    points = np.asarray(x, float)
+    points = checked_array("x", x, "pairs of finite numbers")
     if points.ndim == 0 or points.shape[-1] != 2:
         raise ValueError(f"x has shape {points.shape}; must be (..., 2)")
     for column, allowed in enumerate(("at most 0", "at least 0")):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from manyserver.checks import checked_number
+from manyserver.checks import checked_array, checked_number, refusal
 from manyserver.diffusion.halfin_whitt.arguments import check_beta, check_points
 from manyserver.diffusion.halfin_whitt.cost import Derivatives, fluid_cost, idle_cost
 from manyserver.diffusion.halfin_whitt.labels import labelled
@@ -220,7 +220,7 @@ class Lyapunov:
             ``_reflection``: difference of the first derivatives on the axis. The bounds by name,
             and ``drift``, (5.2) over V: amount of the violation, not positive if they hold.
         """
-        points = self.grid() if x is None else np.asarray(x, float)
+        points = self.grid() if x is None else checked_array("x", x, "pairs of finite numbers")
         x1, x2 = check_points(points)
         first, second = self.first(points), self.second(points)
         worst = {}
@@ -281,8 +281,11 @@ def lyapunov(
     """
     function = Lyapunov(beta, epsilon, alpha)
     side = function.grid()[0, :, 1]
-    first = -side[::-1] if x1 is None else np.atleast_1d(np.asarray(x1, float))
-    second = side if x2 is None else np.atleast_1d(np.asarray(x2, float))
+    first = -side[::-1] if x1 is None else np.atleast_1d(checked_array("x1", x1, "numbers <= 0"))
+    second = side if x2 is None else np.atleast_1d(checked_array("x2", x2, "numbers >= 0"))
+    for name, values in (("x1", first), ("x2", second)):
+        if not values.size:
+            raise refusal(name, [], "at least one number")
     points = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1)
     worst = function.violations(points)
     values = {

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.polynomial.polynomial import polyfit
 from numpy.typing import ArrayLike
 
-from manyserver.checks import checked_number
+from manyserver.checks import checked_array, checked_number
 from manyserver.diffusion.halfin_whitt.labels import labelled
 from manyserver.diffusion.halfin_whitt.laws import Law, law
 from manyserver.diffusion.halfin_whitt.march import Resolution
@@ -112,7 +112,7 @@ def check_stationary(beta: float) -> float:
 
 def _distances_from_zero(name: str, points: ArrayLike, sign: float) -> np.ndarray:
     """Check a list of points, and return sign times them."""
-    array = np.asarray(points, dtype=float)
+    array = checked_array(name, points, "a list of numbers")
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}: must have one dimension")
     distances = sign * array
