@@ -20,6 +20,7 @@ from manyserver.exact.truncation import (
     raised_caps,
     refuse,
     refuse_few,
+    refuse_foreseen,
     truncation_error,
 )
 from manyserver.model import System
@@ -201,6 +202,7 @@ def _sufficient_caps(
         if truncation_error(system, chain, probabilities) <= tolerance:
             return lowered_caps(system, caps, loss, target)
         del chain
+        refuse_foreseen(system, caps, loss, target, count=count, max_states=max_states)
         caps = raised_caps(
             system, caps, loss, target, count=count, step=LARGE_STEP, max_states=max_states
         )

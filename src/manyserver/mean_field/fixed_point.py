@@ -159,9 +159,9 @@ def pull_fixed_point(system: System, policy: Policy, split: ArrayLike | None = N
     array([[0.13624904, 0.01513878],
            [0.25458365, 0.02828707]])
     """
+    check_fit(system, policy)
     if not isinstance(policy, Pull):
         raise ValueError(f"policy = {policy}: must be a policy 'pull'")
-    check_fit(system, policy)
     parts = checked_split(policy.routers, split)
     return _dataset(system, routed_fixed_point(system, policy, parts))
 

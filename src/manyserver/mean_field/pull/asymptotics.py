@@ -88,9 +88,9 @@ def pull_asymptotics(system: System, policy: Policy) -> xr.Dataset:
     >>> float(one.empty_router_decay.round(4))
     0.0567
     """
+    check_fit(system, policy)
     if not isinstance(policy, Pull):
         raise ValueError(f"policy = {policy}: must be a policy 'pull'")
-    check_fit(system, policy)
     limit = stationary(system, policy.with_one_router)
     busy = limit["queue_tail"][:, 1]
     if np.all(busy == 1):
