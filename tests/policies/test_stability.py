@@ -126,10 +126,12 @@ def _machines(n_pools: int, load: float, n_servers: int | None = None) -> System
 @pytest.mark.parametrize("name", names())
 def test_many_pools(name: str, n_pools: int) -> None:
     """All subsets of so many pools would take forever."""
-    given = {"scheme1": {"d": [2] * n_pools}, "scheme2": {"d": [2] * n_pools}}
+    given: dict[str, dict[str, object]] = {
+        name: {"d": [2] * n_pools} for name in ("scheme1", "scheme2")
+    }
     given |= {"threshold": {"threshold": 2}, "pull": {"routers": 2}}
     fields = policy_class(name).parameter_names()
-    choices = {"d": 2} if "d" in fields and name not in ("sed", "jiq") else {}
+    choices: dict[str, object] = {"d": 2} if "d" in fields and name not in ("sed", "jiq") else {}
     ms.policy(name, **given.get(name, choices)).check(_machines(n_pools, 0.4))
 
 

@@ -232,8 +232,8 @@ def refuse_foreseen(
         As for :func:`raised_caps`.
     """
     present = count(caps)
-    factor = next((factor for states, factor in FORESEEN.items() if present >= states), math.inf)
-    if factor * max_states == math.inf:
+    factor = next((factor for states, factor in FORESEEN.items() if present >= states), None)
+    if factor is None:
         return
     wanted = _wanted(caps, loss, target)
     cautious = [

@@ -283,8 +283,8 @@ def lyapunov(
     side = function.grid()[0, :, 1]
     first = -side[::-1] if x1 is None else np.atleast_1d(checked_array("x1", x1, "numbers <= 0"))
     second = side if x2 is None else np.atleast_1d(checked_array("x2", x2, "numbers >= 0"))
-    for name, values in (("x1", first), ("x2", second)):
-        if not values.size:
+    for name, axis in (("x1", first), ("x2", second)):
+        if not axis.size:
             raise refusal(name, [], "at least one number")
     points = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1)
     worst = function.violations(points)
