@@ -142,7 +142,7 @@ def stationary_law(
     >>> float(law.probabilities[(law.jobs == 0).all(axis=1)].sum().round(10))
     0.315967498
     """
-    tolerance = checked_number("tolerance", tolerance)
+    tolerance = checked_number("tolerance", tolerance, closed=True)
     if not SMALLEST_TOLERANCE <= tolerance <= LARGEST_TOLERANCE:
         raise ValueError(
             f"tolerance = {tolerance!r}: must lie in [{SMALLEST_TOLERANCE:g}, "

@@ -30,6 +30,7 @@ __all__ = [
 
 FIRST_CAP = 4
 FIRST_STATES = 50_000
+TENS = 100
 FASTEST_GROWTH = 8
 """The number of states grows at most by this factor at a time,"""
 FREE_STATES = 5000
@@ -48,8 +49,8 @@ class TooManyStates(ValueError):
 
 
 def first_caps(system: System) -> Caps:
-    """Return caps to begin with, lower ones if there are many servers."""
-    for cap in range(FIRST_CAP, 0, -1):
+    """Return caps to begin with, lower ones for tens of servers; with more, all is too much."""
+    for cap in range(FIRST_CAP, 0 if sum(system.counts) <= TENS else FIRST_CAP - 1, -1):
         caps = tuple(
             (cap if pool.buffer is None else min(cap, pool.buffer),) * servers
             for pool, servers in zip(system.pools, system.counts, strict=True)
