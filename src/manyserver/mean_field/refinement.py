@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.checks import checked_kind
 from manyserver.mean_field.drift import Drift
 from manyserver.mean_field.fixed_point import fixed_point
 from manyserver.mean_field.separable import SeparablePool, separable_pools
 from manyserver.model import Pool, System
-from manyserver.policies import Policy, check_fit
+from manyserver.policies import Policy
 from manyserver.policies.pull import Pull
 from manyserver.policies.sq import SQ
 from manyserver.variables import CORRECTION, REFINED, labelled
@@ -110,7 +111,8 @@ def refine(system: System, policy: Policy) -> xr.Dataset:
     >>> float(result.jobs_per_server_refined.round(4))
     1.1692
     """
-    check_fit(system, policy)
+    checked_kind("system", system, System, "a System")
+    checked_kind("policy", policy, Policy, "a policy, as manyserver.policy makes it")  # type: ignore[type-abstract]
     _refuse_jumps(system, policy)
     limit = fixed_point(system, policy)
     tails = limit.queue_tail.values
