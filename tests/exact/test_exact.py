@@ -289,7 +289,7 @@ def test_refusals() -> None:
     small = ms.System(0.9, [ms.Pool(1, 1)], n_servers=3)
     with pytest.raises(ValueError, match="at most max_states = 1000 states"):
         exact(small, policy, max_states=1000)
-    with pytest.raises(ValueError, match="tolerance = 0.0: must lie in"):
+    with pytest.raises(ValueError, match=r"tolerance = 0\.0: must lie in"):
         exact(small, policy, tolerance=0)
     with pytest.raises(ValueError, match="n_servers = None: must be an integer"):
         exact(ms.System(0.9, [ms.Pool(1, 1)]), policy)
