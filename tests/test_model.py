@@ -65,7 +65,7 @@ HALVES = [ms.Pool("1/2", 1), ms.Pool("1/2", 1)]
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ms.System(0, HALVES), r"arrival_rate = 0: must be a number greater than zero"),
+        (lambda: ms.System(0, HALVES), r"arrival_rate = 0: must be a finite number greater than 0"),
         (lambda: ms.System(float("nan"), HALVES), r"arrival_rate = nan: must be"),
         (lambda: ms.System("0.5", HALVES), r"arrival_rate = '0.5': must be"),  # type: ignore
         (lambda: ms.System(0.5, []), r"pools = \[\]: must be a sequence of at least one Pool"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from manyserver.model import System
 from manyserver.origin import with_origin
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.start import limit_start
 
 if TYPE_CHECKING:
@@ -133,8 +133,8 @@ def compare(
 def _pairs(
     systems: System | Sequence[System], policies: Policy | Sequence[Policy]
 ) -> list[tuple[System, Policy]]:
-    some_systems = [systems] if isinstance(systems, System) else list(systems)
-    some_policies = [policies] if isinstance(policies, Policy) else list(policies)
+    some_systems = list(systems) if isinstance(systems, Sequence) else [systems]
+    some_policies = list(policies) if isinstance(policies, Sequence) else [policies]
     most = max(len(some_systems), len(some_policies))
     if len(some_systems) == 1:
         some_systems *= most
@@ -145,6 +145,8 @@ def _pairs(
             f"{len(some_systems)} systems and {len(some_policies)} policies: there must be two or "
             "more of one kind, and one or as many of the other"
         )
+    for system, policy in zip(some_systems, some_policies, strict=True):
+        check_fit(system, policy)
     n_pools = {len(system.pools) for system in some_systems}
     if len(n_pools) > 1:
         raise ValueError(f"systems: have {sorted(n_pools)} pools; must all have as many")

@@ -16,10 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from numbers import Integral, Rational, Real
+from numbers import Rational, Real
 from typing import Any
 
 import numpy as np
+
+from manyserver.checks import checked_count, checked_number, plain
 
 __all__ = ["Pool", "System", "UnstableSystem", "plain_number", "read_ratio"]
 
@@ -31,6 +33,10 @@ RATIO_TOLERANCE = 1e-5
 LONGEST_NUMBER = 50
 ROUNDING = 1e-12
 """Relative differences below this are floating-point noise."""
+MOST_SERVERS = 2**53
+"""Counts are exact in floating point up to here."""
+MOST_BUFFER = 2**15 - 1
+"""Exact chains hold the jobs of a server in 16 bits, and the limits list every level up to it."""
 
 
 class UnstableSystem(ValueError):
@@ -81,6 +87,7 @@ def read_ratio(value: object, name: str) -> tuple[Fraction, str | None]:
     (Fraction(2, 3), 'speed = 0.666667 is read as 2/3')
     """
     allowed = f"{name} = {value!r}: must be a positive number or a ratio such as '2/3'"
+    value = plain(value)
     if isinstance(value, bool) or not isinstance(value, (str, Rational, Real)):
         raise ValueError(allowed)
     note = None
@@ -174,19 +181,17 @@ class Pool:
         exact_fraction = _exact(fraction, "fraction")
         if exact_fraction > 1:
             raise ValueError(f"fraction = {fraction!r}: must lie in (0, 1]")
-        if buffer is not None and (not _is_integer(buffer) or buffer < 1):
-            raise ValueError(f"buffer = {buffer!r}: must be an integer >= 1, or None for no bound")
+        if buffer is not None:
+            buffer = checked_count(
+                "buffer", buffer, most=MOST_BUFFER, otherwise="None for no bound"
+            )
         object.__setattr__(self, "fraction", exact_fraction)
         object.__setattr__(self, "speed", _exact(speed, "speed"))
-        object.__setattr__(self, "buffer", None if buffer is None else int(buffer))
+        object.__setattr__(self, "buffer", buffer)
 
     def __repr__(self) -> str:
         buffer = "" if self.buffer is None else f", buffer={self.buffer}"
         return f"Pool(fraction='{self.fraction}', speed='{self.speed}'{buffer})"
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -221,7 +226,7 @@ class System:
     n_servers: int | None = None
 
     def __init__(self, arrival_rate: float, pools: Sequence[Pool], n_servers: int | None = None):
-        object.__setattr__(self, "arrival_rate", _checked_rate(arrival_rate))
+        object.__setattr__(self, "arrival_rate", checked_number("arrival_rate", arrival_rate))
         object.__setattr__(self, "pools", _checked_pools(pools))
         object.__setattr__(self, "n_servers", self._checked_servers(n_servers))
         bounded = any(pool.buffer is not None for pool in self.pools)
@@ -235,10 +240,9 @@ class System:
     def _checked_servers(self, n_servers: int | None) -> int | None:
         if n_servers is None:
             return None
-        if not _is_integer(n_servers) or n_servers < 1:
-            raise ValueError(
-                f"n_servers = {n_servers!r}: must be an integer >= 1, or None for the limit"
-            )
+        n_servers = checked_count(
+            "n_servers", n_servers, most=MOST_SERVERS, otherwise="None for the limit"
+        )
         unit = math.lcm(*(pool.fraction.denominator for pool in self.pools))
         if n_servers % unit:
             raise ValueError(
@@ -246,7 +250,7 @@ class System:
                 f"{', '.join(str(pool.fraction) for pool in self.pools)}; must be a multiple of "
                 f"{unit}"
             )
-        return int(n_servers)
+        return n_servers
 
     @property
     def exact_capacity(self) -> Fraction:
@@ -285,13 +289,6 @@ class System:
         if self.n_servers is None:
             raise ValueError("n_servers = None: must be an integer here, not the limit")
         return tuple(int(pool.fraction * self.n_servers) for pool in self.pools)
-
-
-def _checked_rate(value: object) -> float:
-    number = not isinstance(value, bool) and isinstance(value, Real)
-    if not number or not 0 < float(value) < math.inf:  # type: ignore[arg-type]
-        raise ValueError(f"arrival_rate = {value!r}: must be a number greater than zero")
-    return float(value)  # type: ignore[arg-type]
 
 
 def _checked_pools(pools: Sequence[Pool]) -> tuple[Pool, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from manyserver.model import System
 from manyserver.origin import with_origin
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.sizes import SizeLaw
 from manyserver.start import limit_start
 
@@ -102,8 +102,9 @@ def simulate(
     -------
     xarray.Dataset
         ``queue_tail`` (pool, level), ``queue_mean`` (pool), ``jobs_per_server``,
-        ``sojourn_mean`` (of accepted jobs), ``waiting_probability`` (that an arrival is accepted
-        at a busy server) and ``blocking_probability`` (both of all arrivals), ``joining_rate``
+        ``sojourn_mean`` and ``pool_share`` (pool) (both of accepted jobs),
+        ``waiting_probability`` (that an arrival is accepted at a busy server) and
+        ``blocking_probability`` (both of all arrivals), ``joining_rate``
         (pool, level) and ``messages_per_customer`` (accepted, see
         :mod:`manyserver.policies.messages`); over time and N times, ``queue_tail_variance`` (pool,
         level), ``jobs_per_server_variance`` and ``occupancy_covariance`` (pool, level, other_pool,
@@ -123,7 +124,7 @@ def simulate(
         (quantile: 0.5, 0.9, 0.99, 0.999) over the jobs that arrive in the measured time, each
         followed until it leaves; the same for each pool as ``pool_sojourn_mean`` (pool) and so
         on; under "fcfs" also ``waiting_mean`` and so on, and under "ps" ``slowdown_mean``
-        (size_decile). ``pool_share`` (pool) of the jobs; ``little_residual``, by how much the time
+        (size_decile). ``pool_share`` (pool); ``little_residual``, by how much the time
         in system differs if it is summed over jobs or over servers, zero up to rounding;
         ``n_jobs`` and ``n_unfinished``, the jobs that had not left when the events were used up.
         Not the variances over time and the messages.
@@ -150,6 +151,7 @@ def simulate(
     >>> bool(jobs.precision_met), round(float(jobs.sojourn_quantile.sel(quantile=0.99)))
     (True, 15)
     """
+    check_fit(system, policy)
     # Imported here because numba takes a second to load, and reads its settings when it is loaded.
     from manyserver.simulation import Run, checked_settings
     from manyserver.simulation.jobs import DEFAULT_PRECISION, JobRun, checked_jobs
@@ -170,7 +172,6 @@ def simulate(
         control_variates=control_variates,
         moments=moments,
     )
-    policy.check(system)
     tails, settling = limit_start(system, policy)
     tails = tails if start is None else start
     run: Run | JobRun

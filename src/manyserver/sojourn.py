@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from manyserver.checks import checked_array
 from manyserver.mean_field import fixed_point
 from manyserver.model import System
 from manyserver.origin import with_origin
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.sizes.absorption import Absorption
 from manyserver.sizes.base import invert
 from manyserver.variables import QUANTILES, labelled
@@ -135,9 +136,10 @@ def sojourn_law(
     2.56744963 [ 1.3206  3.7757  7.5641 11.514 ]
     3.82360449 [ 1.118   4.1577  9.2038 14.8353]
     """
+    check_fit(system, policy)
     if discipline not in ("fcfs", "ps"):
         raise ValueError(f"discipline = {discipline!r}: must be 'fcfs' or 'ps'")
-    wanted = np.atleast_1d(np.asarray(quantiles, dtype=float))
+    wanted = np.atleast_1d(checked_array("quantiles", quantiles, "numbers between 0 and 1"))
     if wanted.ndim != 1 or not ((wanted > 0) & (wanted < 1)).all():
         raise ValueError(f"quantiles = {quantiles!r}: must be numbers between 0 and 1")
     if state is None:

@@ -139,7 +139,7 @@ def test_the_method_is_chosen_by_the_number_of_servers() -> None:
         (math.nan, 100, None, "beta = nan: must be"),
         (math.inf, 100, None, "beta = inf: must be"),
         (-1.0, 100, None, "beta = -1.0: must be"),
-        (1.0, 0, None, "n = 0: must be an integer, at least 1"),
+        (1.0, 0, None, "n = 0: must be an integer >= 1"),
         (1.0, 2.5, None, "n = 2.5: must be an integer"),
         (10.0, 100, None, "n = 100: must be greater than"),
         (19.9, 400, None, "beta = 19.9: must be smaller for n = 400"),

@@ -195,7 +195,7 @@ def test_rare_events_have_no_interval() -> None:
         (lambda: path(0.0), "beta = 0.0: must be a finite number greater than 0"),
         (lambda: path(1.0, math.inf), "horizon = inf"),
         (lambda: path(1.0, step=0.0), "step = 0.0"),
-        (lambda: path(1.0, replications=0), "replications = 0: must be an integer, at least 1"),
+        (lambda: path(1.0, replications=0), "replications = 0: must be an integer >= 1"),
         (lambda: path(1.0, start=(1.0, 0.0)), "must be finite and at most 0"),
         (lambda: path(1.0, start=((0.0, 0.0),)), r"start has shape \(1, 2\); must be \(2,\)"),
         (lambda: path(5.0, n=25), r"n = 25: must be greater than beta\*\*2 = 25"),
@@ -205,7 +205,7 @@ def test_rare_events_have_no_interval() -> None:
         (lambda: simulate_chain(1.0, 25, horizon=10.0), "horizon = 10.0: must be at least 1632"),
         (lambda: simulate_chain(1.0, 25, replications=99), "replications = 99: must be at most 64"),
         (lambda: simulate_chain(1.0, 25, threads=0), "threads = 0"),
-        (lambda: simulate_chain(1.0, 25, seed=-1), "seed = -1: must be an integer, at least 0"),
+        (lambda: simulate_chain(1.0, 25, seed=-1), "seed = -1: must be an integer >= 0"),
     ],
 )
 def test_nonsense_is_refused(call: Callable[[], object], message: str) -> None:

@@ -228,8 +228,8 @@ def test_third_queue_bound_is_the_least_over_levels(beta: float) -> None:
         (lambda: SteinSolution(1.0, 2.0).excess(9, [0.5, 0.4]), "q2_law sums to 0.9"),
         (lambda: SteinSolution(1.0, 2.0).excess(9, [[1.0]]), r"q2_law has shape \(1, 1\)"),
         (lambda: mean_waiting_bound(0.0), "beta = 0.0"),
-        (lambda: queue_bound(1.0, 100, 0), "i = 0: must be an integer, at least 1"),
-        (lambda: queue_bound(1.0, 2.5, 3), "n = 2.5: must be an integer, at least 1"),  # type: ignore[arg-type]
+        (lambda: queue_bound(1.0, 100, 0), "i = 0: must be an integer >= 1"),
+        (lambda: queue_bound(1.0, 2.5, 3), "n = 2.5: must be an integer >= 1"),  # type: ignore[arg-type]
     ],
 )
 def test_nonsense_is_refused(call: Callable[[], object], message: str) -> None:

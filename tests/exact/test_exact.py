@@ -8,7 +8,8 @@ from tests import registry
 from tests.exact.single_servers import single_servers
 
 import manyserver as ms
-from manyserver.exact import exact, stationary_law
+from manyserver.exact import exact, stationary, stationary_law
+from manyserver.exact.chain import Chain, build_chain
 from manyserver.exact.choice import Choice
 from manyserver.exact.states import count_states, enumerate_states
 from manyserver.joining import JoiningLaw
@@ -288,9 +289,26 @@ def test_refusals() -> None:
     small = ms.System(0.9, [ms.Pool(1, 1)], n_servers=3)
     with pytest.raises(ValueError, match="at most max_states = 1000 states"):
         exact(small, policy, max_states=1000)
-    with pytest.raises(ValueError, match="tolerance = 0: must lie in"):
+    with pytest.raises(ValueError, match=r"tolerance = 0\.0: must lie in"):
         exact(small, policy, tolerance=0)
     with pytest.raises(ValueError, match="n_servers = None: must be an integer"):
         exact(ms.System(0.9, [ms.Pool(1, 1)]), policy)
     with pytest.raises(ValueError, match="d = 4: must be at most 3"):
         exact(small, ms.policy("sq", d=4))
+
+
+@pytest.mark.parametrize("name", ["sq", "jsq", "random"])
+def test_too_many_states_are_foreseen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No chain of more states than a fiftieth of the bound is built to find that it is too low."""
+    built: list[int] = []
+
+    def build(*arguments: object) -> Chain:
+        chain = build_chain(*arguments)  # type: ignore[arg-type]
+        built.append(len(chain.states.total))
+        return chain
+
+    monkeypatch.setattr(stationary, "build_chain", build)
+    policy = ms.policy(name, d=2) if name == "sq" else ms.policy(name)
+    with pytest.raises(ValueError, match=r"needs at least .* states .* max_states = 3000000"):
+        ms.exact(ms.System(0.99, [ms.Pool(1, 1)], n_servers=20), policy)
+    assert max(built) < 60_000

@@ -54,7 +54,8 @@ class Project:
         """Run a command and return what it prints."""
         command = ["--config", str(self.folder / "config"), *arguments]
         result: Result = CliRunner().invoke(main, command, input=answer)
-        assert result.exit_code == code, result.output
+        assert result.exit_code == code, (result.output, result.exception)
+        assert result.exception is None or isinstance(result.exception, SystemExit), result
         return result.output
 
     def ask(self, verb: str, *arguments: str, **keywords: Any) -> list[str]:

@@ -1,3 +1,4 @@
+import itertools
 import math
 from fractions import Fraction
 
@@ -6,6 +7,7 @@ import pytest
 from tests.registry import BOUNDED, POOLS, announced_policies, policies
 
 import manyserver as ms
+from manyserver.mean_field.separable import SeparablePool
 from manyserver.policies import Policy, names, policy_class
 from manyserver.policies.messages import messages
 from manyserver.policies.saturation import saturated, saturations
@@ -249,3 +251,19 @@ def test_sets_of_pools_that_may_saturate() -> None:
     assert pools(ms.System(0.8, POOLS), ms.policy("threshold", threshold=3)) == [(0,)]
     changed = saturated(ms.System(0.5, UNEQUAL, 4), (0,)).pools
     assert (changed[0].buffer, changed[1]) == (1, UNEQUAL[1])
+
+
+def test_optimal_split_with_very_many_choices() -> None:
+    """Below some load one job more adds no waiting in double precision: any such load is best."""
+    d = [200, 10, 3]
+    system = ms.System(0.5, [ms.Pool("1/3", 1), ms.Pool("1/3", "3/2"), ms.Pool("1/3", 2)])
+
+    def jobs(split: tuple[float, ...]) -> float:
+        rates = 3 * system.arrival_rate * np.array(split)
+        pools = zip(rates, system.speeds, d, strict=True)
+        return sum(SeparablePool(float(a), float(c), n).queue_mean() for a, c, n in pools)
+
+    best = jobs(optimal_split(system, d))
+    for i, j in itertools.permutations(range(3), 2):
+        other = np.array(optimal_split(system, d)) + 0.01 * (np.eye(3)[i] - np.eye(3)[j])
+        assert other.min() < 0 or jobs(tuple(other)) > best - 1e-12

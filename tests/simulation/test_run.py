@@ -190,9 +190,12 @@ def test_step_rate() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"precision": 0.0}, r"precision = 0\.0: must be a number between 0 and 1"),
+        (
+            {"precision": 0.0},
+            r"precision = 0\.0: must be a finite number greater than 0 and less than 1",
+        ),
         ({"precision": 1.5}, r"precision = 1\.5: must"),
-        ({"horizon": -1.0}, r"horizon = -1\.0: must be a number greater than zero"),
+        ({"horizon": -1.0}, r"horizon = -1\.0: must be a finite number greater than 0"),
         ({"horizon": float("nan")}, r"horizon = nan: must"),
         ({"precision": 0.1, "horizon": 1.0}, "only one of them"),
         ({"replications": 0}, "replications = 0: must be an integer >= 1"),
@@ -203,7 +206,7 @@ def test_step_rate() -> None:
         ({"seed": "a"}, "seed = 'a': must"),
         ({"seed": None}, "seed = None: must"),
         ({"seed": True}, "seed = True: must"),
-        ({"control_variates": 1}, "control_variates = 1: must be True or False"),
+        ({"control_variates": 1}, "control_variates = 1: must be true or false"),
         ({"moments": "yes"}, "moments = 'yes': must"),
         ({"max_events": 0}, "max_events = 0: must"),
         ({"start": np.ones((2, 3))}, r"start: has shape \(2, 3\); must have one row for each"),

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.checks import checked_count, checked_flag
 from manyserver.exact.moments import moments as moments_of
 from manyserver.exact.pull import RoutedStates, router_measures
 from manyserver.exact.saturation import refuse_unstable
 from manyserver.exact.stationary import MOST_STATES, StationaryLaw, stationary_law
 from manyserver.model import System
 from manyserver.origin import with_origin
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.policies.messages import messages
 from manyserver.policies.pull import Pull
 from manyserver.variables import labelled
@@ -51,8 +52,9 @@ def exact(
     -------
     xarray.Dataset
         ``queue_tail`` (pool, level), ``queue_mean`` (pool), ``jobs_per_server``,
-        ``sojourn_mean`` (of the jobs accepted), ``waiting_probability`` and
-        ``blocking_probability`` (of all arrivals), ``messages_per_customer`` (accepted, see
+        ``sojourn_mean`` and ``pool_share`` (pool) (both of the jobs accepted),
+        ``waiting_probability`` and ``blocking_probability`` (of all arrivals),
+        ``messages_per_customer`` (accepted, see
         :mod:`manyserver.policies.messages`), ``joining_rate`` (pool, level; NaN at levels
         that no server reaches), the errors ``residual`` and ``truncation_error``, both relative,
         ``n_states``, and where pools could saturate below a load of one ``stability_margin``
@@ -87,7 +89,9 @@ def exact(
     >>> float(exact(system, ms.policy("sq", d=2)).jobs_per_server.round(8))
     4.92742154
     """
-    policy.check(system)
+    check_fit(system, policy)
+    moments = checked_flag("moments", moments)
+    max_states = checked_count("max_states", max_states)
     margin = refuse_unstable(system, policy, max_states)
     law = stationary_law(system, policy, tolerance=tolerance, max_states=max_states)
     values = _measures(law)
@@ -115,6 +119,7 @@ def _measures(law: StationaryLaw) -> dict[str, object]:
     tails = above / np.array(system.counts)[:, None]
     queue_mean = tails[:, 1:].sum(axis=1)
     jobs = float(system.fractions @ queue_mean)
+    served = system.fractions * system.speeds * tails[:, 1]
 
     joining, blocked = _joining(law)
     total = system.arrival_rate * n_servers
@@ -125,6 +130,7 @@ def _measures(law: StationaryLaw) -> dict[str, object]:
         "queue_tail": tails,
         "queue_mean": queue_mean,
         "jobs_per_server": jobs,
+        "pool_share": served / served.sum(),
         "sojourn_mean": jobs / (system.arrival_rate * (1 - blocking)),
         "waiting_probability": joining[:, 1:].sum() / total,
         "blocking_probability": blocking,

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from manyserver.checks import checked_count, checked_number
 from manyserver.exact.balance import Balance
 from manyserver.exact.chain import Arrivals, Chain, build_chain
 from manyserver.exact.pull import build_routed_chain
@@ -18,10 +19,12 @@ from manyserver.exact.truncation import (
     lowered_caps,
     raised_caps,
     refuse,
+    refuse_few,
+    refuse_foreseen,
     truncation_error,
 )
 from manyserver.model import System
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.policies.pull import Pull
 
 __all__ = ["MOST_STATES", "StationaryLaw", "stationary_law"]
@@ -139,12 +142,15 @@ def stationary_law(
     >>> float(law.probabilities[(law.jobs == 0).all(axis=1)].sum().round(10))
     0.315967498
     """
+    tolerance = checked_number("tolerance", tolerance, closed=True)
     if not SMALLEST_TOLERANCE <= tolerance <= LARGEST_TOLERANCE:
         raise ValueError(
             f"tolerance = {tolerance!r}: must lie in [{SMALLEST_TOLERANCE:g}, "
             f"{LARGEST_TOLERANCE:g}]"
         )
-    policy.check(system)
+    max_states = checked_count("max_states", max_states)
+    check_fit(system, policy)
+    refuse_few(system, max_states)
     build, count = _methods(system, policy)
     caps = _sufficient_caps(system, build, count, tolerance, max_states)
     for _ in range(MOST_ROUNDS):
@@ -196,6 +202,7 @@ def _sufficient_caps(
         if truncation_error(system, chain, probabilities) <= tolerance:
             return lowered_caps(system, caps, loss, target)
         del chain
+        refuse_foreseen(system, caps, loss, target, count=count, max_states=max_states)
         caps = raised_caps(
             system, caps, loss, target, count=count, step=LARGE_STEP, max_states=max_states
         )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from manyserver.exact.chain import Chain
-from manyserver.exact.states import Caps
+from manyserver.exact.states import Caps, count_states
 from manyserver.model import System
 
 __all__ = [
@@ -23,15 +23,21 @@ __all__ = [
     "lowered_caps",
     "raised_caps",
     "refuse",
+    "refuse_few",
+    "refuse_foreseen",
     "truncation_error",
 ]
 
 FIRST_CAP = 4
+FIRST_STATES = 50_000
+TENS = 100
 FASTEST_GROWTH = 8
 """The number of states grows at most by this factor at a time,"""
 FREE_STATES = 5000
 """or up to this number."""
 SMALLEST_STEP = 1e-3
+FORESEEN = {200_000: 4, 5000: 20}
+"""From so many states on, those that are foreseen to be needed are right to this factor."""
 FAR = 30_000
 """Longer queues than are ever listed."""
 BYTES_PER_TRANSITION = 55
@@ -43,11 +49,15 @@ class TooManyStates(ValueError):
 
 
 def first_caps(system: System) -> Caps:
-    """Return caps to begin with."""
-    return tuple(
-        (FIRST_CAP if pool.buffer is None else min(FIRST_CAP, pool.buffer),) * count
-        for pool, count in zip(system.pools, system.counts, strict=True)
-    )
+    """Return caps to begin with, lower ones for tens of servers; with more, all is too much."""
+    for cap in range(FIRST_CAP, 0 if sum(system.counts) <= TENS else FIRST_CAP - 1, -1):
+        caps = tuple(
+            (cap if pool.buffer is None else min(cap, pool.buffer),) * servers
+            for pool, servers in zip(system.pools, system.counts, strict=True)
+        )
+        if count_states(caps) <= FIRST_STATES:
+            break
+    return caps
 
 
 def loss_by_level(system: System, chain: Chain, probabilities: np.ndarray) -> np.ndarray:
@@ -190,3 +200,47 @@ def refuse(caps: Caps, states: int, max_states: int) -> None:
         f"{memory:.2g} GB of memory; must need at most max_states = {max_states} states. Fewer "
         "servers or a lower load need fewer; simulation has no such bound"
     )
+
+
+def refuse_few(system: System, max_states: int) -> None:
+    """Raise TooManyStates if there are too many even if no server held more than one job."""
+    states = math.prod(count + 1 for count in system.counts)
+    if states > max_states:
+        raise TooManyStates(
+            f"n_servers = {sum(system.counts)}: the exact chain needs more than {states:.2g} "
+            "states, as so many say how many servers of each pool are busy; must need at most "
+            f"max_states = {max_states} states. Fewer servers need fewer; simulation has no such "
+            "bound"
+        )
+
+
+def refuse_foreseen(
+    system: System,
+    caps: Caps,
+    loss: np.ndarray,
+    target: float,
+    *,
+    count: Callable[[Caps], int],
+    max_states: int,
+) -> None:
+    """Raise TooManyStates if far more states will be needed than are allowed.
+
+    Where the loss does not tell how long a queue will be, its cap is taken to remain.
+
+    Parameters
+    ----------
+    system, caps, loss, target, count, max_states
+        As for :func:`raised_caps`.
+    """
+    present = count(caps)
+    factor = next((factor for states, factor in FORESEEN.items() if present >= states), None)
+    if factor is None:
+        return
+    wanted = _wanted(caps, loss, target)
+    cautious = [
+        [cap if want == FAR else want for cap, want in zip(own, wants, strict=True)]
+        for own, wants in zip(caps, wanted, strict=True)
+    ]
+    states = count(_ordered(system, cautious))
+    if states > factor * max_states:
+        refuse(caps, states // factor, max_states)

@@ -14,6 +14,9 @@ from manyserver.policies import Branch, Draw
 
 __all__ = ["BranchLaw", "occupancy"]
 
+MOST_LOOKS = 4000
+"""Gauss' quadrature takes seconds for more."""
+
 
 def occupancy(tails: np.ndarray) -> np.ndarray:
     """Fraction of a pool's servers with exactly k jobs."""
@@ -244,5 +247,10 @@ def _quadrature(draws: tuple[Draw, ...], ranks: np.ndarray) -> tuple[np.ndarray,
     )
     counts = [draw.count for draw in draws]
     degree = (max(counts) if apart else sum(counts)) - 1
+    if degree >= MOST_LOOKS:
+        raise ValueError(
+            f"d = {counts}: an arrival looks at {degree + 1} servers; must be at most {MOST_LOOKS} "
+            "for the joining law. JSQ and SED without d look at all"
+        )
     nodes, weights = np.polynomial.legendre.leggauss(degree // 2 + 1)
     return (1 + nodes) / 2, weights / 2

@@ -20,7 +20,7 @@ from manyserver.mean_field.separable import SeparablePool, separable_pools
 from manyserver.mean_field.solver import MOST_LEVELS, TOP_TAIL, solve_levels
 from manyserver.model import System
 from manyserver.origin import with_origin
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.policies.pull import Pull
 from manyserver.policies.split import tail_exponent
 from manyserver.sizes import SizeLaw
@@ -68,9 +68,9 @@ def fixed_point(
     -------
     xarray.Dataset
         ``queue_tail`` and ``queue_log_tail`` (pool, level), ``queue_mean`` (pool),
-        ``jobs_per_server``, ``sojourn_mean``, ``waiting_probability``,
-        ``blocking_probability``, ``joining_rate`` (pool, level), and the errors ``residual`` and
-        ``truncation_error``, both relative.
+        ``jobs_per_server``, ``sojourn_mean``, ``pool_share`` (pool) of the jobs accepted,
+        ``waiting_probability``, ``blocking_probability``, ``joining_rate`` (pool, level), and the
+        errors ``residual`` and ``truncation_error``, both relative.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def fixed_point(
     1.7549913643
     """
     service = checked_service(sizes, discipline)
-    policy.check(system)
+    check_fit(system, policy)
     if isinstance(policy, Pull):
         solution = pull_fixed_point(system, policy)
     elif policy.sampling(system).depends_on_all:
@@ -161,9 +161,9 @@ def pull_fixed_point(system: System, policy: Policy, split: ArrayLike | None = N
     array([[0.13624904, 0.01513878],
            [0.25458365, 0.02828707]])
     """
+    check_fit(system, policy)
     if not isinstance(policy, Pull):
         raise ValueError(f"policy = {policy}: must be a policy 'pull'")
-    policy.check(system)
     parts = checked_split(policy.routers, split)
     solution = _dataset(system, routed_fixed_point(system, policy, parts))
     return with_origin(solution, system, policy, split=None if split is None else parts.tolist())
@@ -172,6 +172,8 @@ def pull_fixed_point(system: System, policy: Policy, split: ArrayLike | None = N
 def _dataset(system: System, values: dict[str, Any]) -> xr.Dataset:
     jobs = float(system.fractions @ values["queue_mean"])
     accepted = system.arrival_rate * (1 - float(values["blocking_probability"]))
+    served = system.fractions * system.speeds * values["queue_tail"][:, 1]
+    values["pool_share"] = served / served.sum()
     values["jobs_per_server"] = jobs
     values["sojourn_mean"] = jobs / accepted
     return labelled(values, system, attrs={"method": "mean-field fixed point"})

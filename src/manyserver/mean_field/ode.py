@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from manyserver.checks import checked_array, refusal
 from manyserver.mean_field.announced import follow
 from manyserver.mean_field.drift import Drift, most_levels
 from manyserver.mean_field.fixed_point import fixed_point
@@ -17,7 +18,7 @@ from manyserver.mean_field.pull import follow_routers, start_messages
 from manyserver.mean_field.solver import FEWEST_LEVELS, MOST_LEVELS
 from manyserver.model import System
 from manyserver.origin import with_origin
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.policies.pull import Pull
 from manyserver.variables import labelled
 
@@ -84,7 +85,7 @@ def mean_field(
     >>> path.jobs_per_server.values.round(4)
     array([0.    , 0.3199, 0.6328])
     """
-    policy.check(system)
+    check_fit(system, policy)
     grid = _checked_times(times)
     tails = _start_tails(system, policy, start)
     integrate = _integrator(system, policy, tails, start)
@@ -115,7 +116,8 @@ def _integrator(
 
 
 def _checked_times(times: ArrayLike) -> np.ndarray:
-    grid = np.atleast_1d(np.asarray(times, dtype=float))
+    allowed = "finite, increasing and not negative"
+    grid = np.atleast_1d(checked_array("times", times, allowed))
     if (
         grid.ndim != 1
         or not len(grid)
@@ -123,7 +125,7 @@ def _checked_times(times: ArrayLike) -> np.ndarray:
         or grid[0] < 0
         or np.any(np.diff(grid) <= 0)
     ):
-        raise ValueError(f"times = {times!r}: must be finite, increasing and not negative")
+        raise refusal("times", times, allowed)
     return grid
 
 
@@ -140,7 +142,8 @@ def _start_tails(
         if start.pools != system.pools:
             raise ValueError("start: must be a system with the same pools")
         start = fixed_point(start, policy)
-    tails = np.asarray(getattr(start, "queue_tail", start), dtype=float)
+    allowed = "'empty', a System, or queue tails (pool, level)"
+    tails = checked_array("start", getattr(start, "queue_tail", start), allowed)
     if (
         tails.ndim != 2
         or tails.shape[0] != len(system.pools)

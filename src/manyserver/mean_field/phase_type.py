@@ -149,6 +149,7 @@ def _solve_levels(
         "queue_mean": tails[:, 1:].sum(axis=1),
         "jobs_per_server": jobs,
         "sojourn_mean": jobs / (system.arrival_rate * (1 - blocked)),
+        "pool_share": accepted.sum(axis=1) / accepted.sum(),
         "waiting_probability": float(accepted[:, 1:].sum()),
         "blocking_probability": blocked,
         "joining_rate": system.arrival_rate * balance.law.densities(tails),

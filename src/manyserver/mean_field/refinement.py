@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.checks import checked_kind
 from manyserver.mean_field.drift import Drift
 from manyserver.mean_field.fixed_point import fixed_point
 from manyserver.mean_field.separable import SeparablePool, separable_pools
@@ -113,6 +114,8 @@ def refine(system: System, policy: Policy) -> xr.Dataset:
     >>> float(result.jobs_per_server_refined.round(4))
     1.1692
     """
+    checked_kind("system", system, System, "a System")
+    checked_kind("policy", policy, Policy, "a policy, as manyserver.policy makes it")  # type: ignore[type-abstract]
     _refuse_jumps(system, policy)
     limit = fixed_point(system, policy)
     tails = limit.queue_tail.values

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.checks import refusal
 from manyserver.mean_field.announced import slowest
 from manyserver.mean_field.drift import Drift
 from manyserver.mean_field.fixed_point import fixed_point
 from manyserver.mean_field.pull import slowest_split
 from manyserver.mean_field.separable import separable_pools
 from manyserver.model import System
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.policies.pull import Pull
 
 if TYPE_CHECKING:
@@ -59,8 +60,11 @@ def relaxation_time(system: System, policy: Policy, solution: xr.Dataset | None 
     >>> round(1 / relaxation_time(system, ms.policy("scheme1", d=[2, 2])), 3)
     0.074
     """
+    check_fit(system, policy)
     if solution is None:
         solution = fixed_point(system, policy)
+    elif not hasattr(solution, "queue_tail"):
+        raise refusal("solution", solution, "what fixed_point returned")
     tails = solution.queue_tail.values
     if isinstance(policy, Pull):
         time = slowest(system, policy.with_one_router, tails)

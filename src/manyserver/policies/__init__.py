@@ -6,11 +6,21 @@ the registry under its `name`; nothing else has to change for a new policy.
 
 from functools import cache
 
-from manyserver.policies.base import Branch, Draw, Policy, Sampling
+from manyserver.policies.base import Branch, Draw, Policy, Sampling, check_fit
 from manyserver.policies.sampling import full
 from manyserver.registry import discovered, found, made
 
-__all__ = ["Branch", "Draw", "Policy", "Sampling", "full", "names", "policy", "policy_class"]
+__all__ = [
+    "Branch",
+    "Draw",
+    "Policy",
+    "Sampling",
+    "check_fit",
+    "full",
+    "names",
+    "policy",
+    "policy_class",
+]
 
 
 @cache

@@ -11,46 +11,44 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields
 from fractions import Fraction
-from numbers import Integral
 from typing import ClassVar, Literal
 
 import numpy as np
 
+from manyserver.checks import checked_count, checked_flag, checked_kind
 from manyserver.model import System, UnstableSystem
 from manyserver.policies.sampling import (
     Branch,
     Draw,
     Sampling,
-    all_inside,
     everyone,
     full,
     one_pool,
     per_pool,
     whole_system,
 )
+from manyserver.policies.stability import capacity_of, forced_into, overloaded_pools
 
 __all__ = [
     "Branch",
     "Draw",
     "Policy",
     "Sampling",
+    "check_fit",
     "everyone",
     "one_pool",
     "per_pool",
     "whole_system",
 ]
 
+MOST_CHOICES = 100_000
+"""With more, an arrival might as well look at all servers."""
 Ties = Literal["fastest", "uniform"]
-
-ROUNDING = 1e-12
-"""Relative rounding error allowed for when a flow is compared with a capacity."""
 
 
 def checked_choices(value: object, smallest: int = 1, name: str = "d") -> int:
     """Return `value` as a number of choices, or raise ValueError."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < smallest:
-        raise ValueError(f"{name} = {value!r}: must be an integer >= {smallest}")
-    return int(value)
+    return checked_count(name, value, smallest, most=MOST_CHOICES)
 
 
 def checked_choices_per_pool(value: object, smallest: int = 0) -> tuple[int, ...]:
@@ -67,7 +65,7 @@ def checked_choices_per_pool(value: object, smallest: int = 0) -> tuple[int, ...
 
 def checked_choices_or_list(value: object, smallest: int = 0) -> int | tuple[int, ...]:
     """Return `value` as one number of choices or as one for every pool, or raise ValueError."""
-    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
+    if isinstance(value, str) or np.ndim(value) == 0:  # type: ignore[arg-type]
         return checked_choices(value)
     return checked_choices_per_pool(value, smallest)
 
@@ -100,8 +98,7 @@ class Policy(ABC):
     replacement: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.replacement, bool):
-            raise ValueError(f"replacement = {self.replacement!r}: must be true or false")
+        checked_flag("replacement", self.replacement)
 
     @property
     def ties(self) -> Ties:
@@ -179,10 +176,17 @@ class Policy(ABC):
         sampling = self.sampling(system)
         if system.n_servers is not None and not sampling.replacement:
             self._check_draws(sampling, system)
-        n_pools = len(system.pools)
-        for size in range(1, n_pools + 1):
-            for subset in itertools.combinations(range(n_pools), size):
-                self._check_subset(sampling, system, subset)
+        # Draws are made only while no server is announced; how often depends on the queues.
+        pools = None if sampling.depends_on_all else overloaded_pools(system, sampling)
+        if pools is not None:
+            which = f"pool {pools[0]}" if len(pools) == 1 else f"pools {list(pools)} together"
+            raise UnstableSystem(
+                f"arrival_rate = {system.arrival_rate:g}: policy {self.name} sends {which} at "
+                f"least {forced_into(system, sampling, pools):.6g} jobs per unit of time and "
+                "server of the system; must be below their capacity of "
+                f"{float(capacity_of(system, pools)):.6g}",
+                pools=pools,
+            )
 
     def _check_draws(self, sampling: Sampling, system: System) -> None:
         for draw in itertools.chain(*(branch.draws for branch in sampling.branches)):
@@ -194,20 +198,16 @@ class Policy(ABC):
                     f"{where}, unless replacement is true"
                 )
 
-    def _check_subset(self, sampling: Sampling, system: System, subset: tuple[int, ...]) -> None:
-        # Draws are made only while no server is announced; how often depends on the queues.
-        if sampling.depends_on_all or any(system.pools[pool].buffer is not None for pool in subset):
-            return
-        forced = system.arrival_rate * sum(
-            branch.probability * all_inside(branch, subset, system, sampling.replacement)
-            for branch in sampling.branches
-        )
-        capacity = float(sum(system.pools[i].fraction * system.pools[i].speed for i in subset))
-        if forced >= capacity * (1 - ROUNDING):
-            which = f"pool {subset[0]}" if len(subset) == 1 else f"pools {list(subset)} together"
-            raise UnstableSystem(
-                f"arrival_rate = {system.arrival_rate:g}: policy {self.name} sends {which} at "
-                f"least {forced:.6g} jobs per unit of time and server of the system; must be "
-                f"below their capacity of {capacity:.6g}",
-                pools=subset,
-            )
+
+def check_fit(system: object, policy: object) -> None:
+    """Refuse what is no system or no policy, and a system that the policy cannot serve.
+
+    Raises
+    ------
+    ValueError
+        If one is something else, or as in :meth:`Policy.check`.
+    UnstableSystem
+        As in :meth:`Policy.check`.
+    """
+    known = checked_kind("system", system, System, "a System")
+    checked_kind("policy", policy, Policy, "a policy, as manyserver.policy makes it").check(known)  # type: ignore[type-abstract]

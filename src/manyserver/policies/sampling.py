@@ -1,9 +1,7 @@
 """Which servers an arrival looks at."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
@@ -13,7 +11,6 @@ __all__ = [
     "Branch",
     "Draw",
     "Sampling",
-    "all_inside",
     "everyone",
     "full",
     "one_pool",
@@ -127,23 +124,3 @@ def one_pool(
 def everyone() -> Sampling:
     """Look at every server that has room."""
     return Sampling(announced=None)
-
-
-def all_inside(branch: Branch, subset: tuple[int, ...], system: System, replacement: bool) -> float:
-    """Probability that every server looked at belongs to the pools in `subset`."""
-    return math.prod(_inside(draw, subset, system, replacement) for draw in branch.draws)
-
-
-def _inside(draw: Draw, subset: tuple[int, ...], system: System, replacement: bool) -> float:
-    """Probability that every server of a draw belongs to the pools in `subset`."""
-    if set(draw.pools) <= set(subset):
-        return 1.0
-    inside = [pool for pool in draw.pools if pool in subset]
-    if system.n_servers is None or replacement:
-        total = sum(system.pools[pool].fraction for pool in draw.pools)
-        share = sum((system.pools[pool].fraction for pool in inside), start=Fraction(0)) / total
-        return float(share) ** draw.count
-    available = sum(system.counts[pool] for pool in draw.pools)
-    return math.comb(sum(system.counts[pool] for pool in inside), draw.count) / math.comb(
-        available, draw.count
-    )

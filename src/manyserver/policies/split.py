@@ -13,6 +13,8 @@ References
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
 from numbers import Real
 
 import numpy as np
@@ -22,6 +24,11 @@ from manyserver.model import System
 from manyserver.policies.base import match_pools
 
 __all__ = ["checked_probabilities", "naive_split", "optimal_split", "tail_exponent"]
+
+LARGEST_EXPONENT = 1e20
+SMALLEST = 1e-300
+MOST_STEPS = 200
+ROUNDING = 4 * np.finfo(float).eps
 
 
 def checked_probabilities(value: object) -> tuple[float, ...]:
@@ -51,34 +58,37 @@ def tail_exponent(d: int, levels: np.ndarray) -> np.ndarray:
     return np.expm1(np.asarray(levels, dtype=float) * math.log(d)) / (d - 1)
 
 
-def _marginal_jobs(rho: float, d: int) -> float:
-    """Return the derivative of ``L_d`` at `rho` in [0, 1)."""
-    if d == 1:
-        return 1 / (1 - rho) ** 2
-    if rho == 0:
-        return 1.0
-    total, k = 1.0, 2
-    while True:
-        exponent = float((d**k - 1) // (d - 1))
-        log_term = math.log(exponent) + (exponent - 1) * math.log(rho)
-        if log_term < math.log(total) - 45 and (exponent - 1) * math.log(rho) < -1:
-            return total
-        total += math.exp(log_term)
-        k += 1
+def _loads(inverse: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """Return the loads where the derivative of ``L_d`` has a given inverse; above one, zero.
 
+    As the inverse falls almost linearly from one to zero, Newton's method needs few steps.
 
-def _load_at(marginal: float, d: int) -> float:
-    """Return the load at which one more job per unit of load adds `marginal` jobs."""
-    from scipy.optimize import brentq
-
-    if marginal <= 1:
-        return 0.0
-    if d == 1:
-        return 1 - 1 / math.sqrt(marginal)
-    highest = 1 - 1 / (1 + marginal)
-    while _marginal_jobs(highest, d) < marginal:
-        highest = (1 + highest) / 2
-    return float(brentq(lambda rho: _marginal_jobs(rho, d) - marginal, 0.0, highest, xtol=1e-16))
+    Parameters
+    ----------
+    inverse, d : numpy.ndarray, shape (pool,)
+    """
+    # Terms with larger exponents vanish at any load below one.
+    several = np.maximum(d, 2).astype(float)
+    exponents = np.ones((1, len(d)))
+    while exponents[-1].min() < LARGEST_EXPONENT:
+        exponents = np.vstack([exponents, np.minimum(several * exponents[-1] + 1, 1 / SMALLEST)])
+    single = d == 1
+    wanted = np.minimum(inverse, 1.0)
+    low, high, loads = np.zeros_like(wanted), np.ones_like(wanted), 1 - wanted
+    for _ in range(MOST_STEPS):
+        log_load = np.log(np.maximum(loads, SMALLEST))
+        terms = exponents * np.exp((exponents - 1) * log_load)
+        slope = terms.sum(axis=0)
+        bend = ((exponents - 1) * terms).sum(axis=0) / np.maximum(loads, SMALLEST)
+        excess = 1 / slope - wanted
+        low, high = np.where(excess >= 0, loads, low), np.where(excess < 0, loads, high)
+        step = loads + excess * slope**2 / np.maximum(bend, SMALLEST)
+        new = np.where((step >= low) & (step <= high), step, (low + high) / 2)
+        settled = (np.abs(new - loads) <= ROUNDING * loads) | (np.abs(excess) <= ROUNDING * wanted)
+        loads = new
+        if np.all(settled | single | (wanted == 1)):
+            break
+    return np.where(wanted == 1, 0.0, np.where(single, 1 - np.sqrt(wanted), loads))
 
 
 def optimal_split(system: System, d: ArrayLike = 1) -> tuple[float, ...]:
@@ -110,8 +120,6 @@ def optimal_split(system: System, d: ArrayLike = 1) -> tuple[float, ...]:
     >>> optimal_split(System(0.3, [Pool("1/2", "1/5"), Pool("1/2", "9/5")]))
     (0.0, 1.0)
     """
-    from scipy.optimize import brentq
-
     choices = np.broadcast_to(np.asarray(d), system.fractions.shape)
     match_pools("d", list(choices), system)
     if system.load >= 1:
@@ -119,32 +127,37 @@ def optimal_split(system: System, d: ArrayLike = 1) -> tuple[float, ...]:
             f"arrival_rate = {system.arrival_rate:g}: load is {system.load:.6g}; must be below one "
             "for an optimal split, which is the best for unbounded buffers"
         )
-    capacity = system.fractions * system.speeds
-    if np.all(choices == 1):
-        flow = _water_filling(system)
-    else:
+    return _optimal_split(system, tuple(choices.tolist()))
 
-        def loads(theta: float) -> np.ndarray:
-            return np.array(
-                [
-                    _load_at(theta * speed, int(count))
-                    for speed, count in zip(system.speeds, choices, strict=True)
-                ]
-            )
 
-        lowest = 1 / system.speeds.max()
-        highest = 2 * lowest
-        while capacity @ loads(highest) < system.arrival_rate:
-            highest *= 2
-        theta = brentq(
-            lambda value: capacity @ loads(value) - system.arrival_rate,
-            lowest,
-            highest,
-            xtol=1e-300,
-            rtol=4 * np.finfo(float).eps,
-        )
-        flow = capacity * loads(float(theta))
+# A policy is asked for its sampling again and again.
+@lru_cache(maxsize=64)
+def _optimal_split(system: System, d: tuple[int, ...]) -> tuple[float, ...]:
+    flow = _water_filling(system) if set(d) == {1} else _equal_marginals(system, np.array(d))
     return tuple(float(value) for value in flow / flow.sum())
+
+
+def _equal_marginals(system: System, d: np.ndarray) -> np.ndarray:
+    """Return the flow into each pool where one more job in any costs the same."""
+    from scipy.optimize import brentq
+
+    capacity = system.fractions * system.speeds
+    # The slowest server that is used at all has this speed.
+    slowest = brentq(
+        lambda speed: capacity @ _loads(speed / system.speeds, d) - system.arrival_rate,
+        0.0,
+        system.speeds.max(),
+        xtol=1e-300,
+        rtol=4 * np.finfo(float).eps,
+    )
+    # With many choices rounding makes loads jump there; what is between is as good.
+    least, most = (
+        capacity * _loads(float(slowest) * side / system.speeds, d)
+        for side in (1 + ROUNDING, 1 - ROUNDING)
+    )
+    jump = most.sum() - least.sum()
+    part = (system.arrival_rate - least.sum()) / jump if jump > 0 else 0.0
+    return np.asarray(least + (most - least) * min(max(part, 0.0), 1.0))
 
 
 def _water_filling(system: System) -> np.ndarray:
@@ -156,7 +169,11 @@ def _water_filling(system: System) -> np.ndarray:
     fractions, speeds = system.fractions, system.speeds
     used = np.ones(len(speeds), dtype=bool)
     while True:
-        spare = fractions[used] @ speeds[used] - system.arrival_rate
+        capacity = sum(
+            (system.pools[j].fraction * system.pools[j].speed for j in np.flatnonzero(used)),
+            start=Fraction(0),
+        )
+        spare = float(capacity - Fraction(repr(system.arrival_rate)))
         w = spare / (fractions[used] @ np.sqrt(speeds[used]))
         flow = np.where(used, fractions * (speeds - w * np.sqrt(speeds)), 0.0)
         if np.all(flow[used] >= 0):

@@ -145,11 +145,15 @@ def estimates(
     tail.half_width[:, 0] = 0.0  # every server has at least no job
     in_pools = queues(system, batches, controls)
     joins, waits = _joins(system, batches, often, controls, length)
+    # As many jobs join a pool as leave it.
+    served = system.fractions * system.speeds * tails[:, :, 1]
+    accepted = np.broadcast_to(served.sum(axis=1, keepdims=True), served.shape)
     outputs = {
         "queue_tail": _cut(tail),
         "queue_mean": batch_mean(in_pools, controls),
         "jobs_per_server": batch_mean(in_pools @ system.fractions, controls),
         "sojourn_mean": sojourn_mean(system, batches, controls, length),
+        "pool_share": batch_ratio(served, accepted, controls),
         "waiting_probability": waits,
         "joining_rate": _cut(joins),
         "blocking_probability": _blocking(system, batches, controls),

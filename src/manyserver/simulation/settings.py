@@ -1,13 +1,12 @@
 """The parameters of a simulation, checked."""
 
-import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 
 import numpy as np
 
+from manyserver.checks import checked_array, checked_count, checked_flag, checked_number
 from manyserver.model import System
 from manyserver.simulation.replica import step_rate
 
@@ -15,6 +14,9 @@ __all__ = ["DEFAULT_PRECISION", "Settings", "checked_settings", "checked_start"]
 
 DEFAULT_PRECISION = 0.0005
 """Precision if neither a precision nor a horizon is asked for."""
+
+BYTES_PER_SERVER = 24
+"""While the servers are given their queues at the start: place, fraction and level."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,16 @@ def checked_settings(
     """
     if system.n_servers is None:
         raise ValueError("n_servers = None: must be an integer for a simulation, not the limit")
+    needed = BYTES_PER_SERVER * system.n_servers
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > memory:
+        raise ValueError(
+            f"n_servers = {system.n_servers}: a simulation needs at least {needed / 2**30:.3g} GiB "
+            f"of memory; must need at most {memory / 2**30:.3g} GiB, what this machine has. The "
+            "limit n_servers = None needs none of it"
+        )
     words = tuple(seed) if isinstance(seed, Sequence) else (seed,)
-    if not words or not all(_integer(word, 0) for word in words):
+    if not words:
         raise ValueError(f"seed = {seed!r}: must be an integer >= 0, or a sequence of them")
     if precision is not None and horizon is not None:
         raise ValueError(
@@ -61,47 +71,27 @@ def checked_settings(
         )
     if precision is None and horizon is None:
         precision = DEFAULT_PRECISION
-    if precision is not None and not (_number(precision) and precision < 1):
-        raise ValueError(f"precision = {precision!r}: must be a number between 0 and 1")
-    if horizon is not None and not _number(horizon):
-        raise ValueError(f"horizon = {horizon!r}: must be a number greater than zero")
-    if not _integer(replications, 1):
-        raise ValueError(f"replications = {replications!r}: must be an integer >= 1")
-    if threads is not None and not _integer(threads, 1):
-        raise ValueError(f"threads = {threads!r}: must be an integer >= 1, or None for all cores")
-    if not _number(max_events):
-        raise ValueError(f"max_events = {max_events!r}: must be a number greater than zero")
-    if horizon is not None:
-        steps = float(horizon) * step_rate(system)
-        if steps * replications > max_events:
+    if threads is not None:
+        threads = checked_count("threads", threads, otherwise="None for all cores")
+    settings = Settings(
+        tuple(checked_count("seed", word, 0, otherwise="a sequence of them") for word in words),
+        None if precision is None else checked_number("precision", precision, below=1),
+        None if horizon is None else checked_number("horizon", horizon),
+        checked_count("replications", replications),
+        threads or os.cpu_count() or 1,
+        checked_number("max_events", max_events),
+        checked_flag("control_variates", control_variates),
+        checked_flag("moments", moments),
+    )
+    if settings.horizon is not None:
+        steps = settings.horizon * step_rate(system)
+        if steps * settings.replications > settings.max_events:
             raise ValueError(
                 f"horizon = {horizon!r}: takes some {steps:.2g} arrivals and tries to depart in "
-                f"each of {replications} replications; all of them must be at most max_events = "
-                f"{max_events:g}"
+                f"each of {settings.replications} replications; all of them must be at most "
+                f"max_events = {settings.max_events:g}"
             )
-    threads = threads or os.cpu_count() or 1
-    seeds = tuple(int(word) for word in words)
-    for name, value in {"control_variates": control_variates, "moments": moments}.items():
-        if not isinstance(value, bool):
-            raise ValueError(f"{name} = {value!r}: must be True or False")
-    return Settings(
-        seeds,
-        precision,
-        horizon,
-        replications,
-        threads,
-        float(max_events),
-        control_variates,
-        moments,
-    )
-
-
-def _integer(value: object, smallest: int) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= smallest
-
-
-def _number(value: object) -> bool:
-    return not isinstance(value, bool) and isinstance(value, Real) and 0 < float(value) < math.inf
+    return settings
 
 
 def checked_start(system: System, tails: object) -> np.ndarray:
@@ -112,7 +102,7 @@ def checked_start(system: System, tails: object) -> np.ndarray:
     ValueError
         If they are no tails, or not those of this system's pools.
     """
-    start = np.asarray(tails, dtype=float)
+    start = checked_array("start", tails, "queue tails (pool, level)")
     if start.ndim != 2 or len(start) != len(system.pools) or not start.shape[1]:
         raise ValueError(
             f"start: has shape {start.shape}; must have one row for each of the "

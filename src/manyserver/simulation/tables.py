@@ -26,6 +26,7 @@ SPARE_BITS = 24
 """A word gives another bounded number only while it has this many bits more than needed."""
 FEWEST_LOOKS = 2
 """The kernel compares the first two servers of a step without a loop."""
+MOST_LOOKS = 100_000
 NOBODY = 1 << 62
 """Rank of the servers that do not exist."""
 TIE_LEVELS = 256
@@ -117,6 +118,12 @@ def make_looks(system: System, policy: Policy) -> Looks:
     """Turn the sampling rule and the departures into ranges of servers."""
     sampling = policy.sampling(system)
     bounds = list(itertools.accumulate(system.counts, initial=0))
+    for branch in sampling.branches:
+        if (looks := sum(draw.count for draw in branch.draws)) > MOST_LOOKS:
+            raise ValueError(
+                f"d = {looks}: servers that an arrival looks at; must be at most {MOST_LOOKS} in a "
+                "simulation. JSQ and SED without d look at all"
+            )
     events = [_branch_looks(branch.draws, sampling, bounds) for branch in sampling.branches]
     events += [[(bounds[pool], count, 0, 0)] for pool, count in enumerate(system.counts)]
     n_arrivals = len(sampling.branches)

@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import fields
-from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["SizeLaw", "checked_count", "checked_number", "invert"]
+from manyserver.checks import checked_range
+
+__all__ = ["SizeLaw", "invert"]
 
 BISECTIONS = 200
 SMALLEST_MEAN, LARGEST_MEAN = 1e-100, 1e100
@@ -26,22 +27,6 @@ LARGEST = 1e300
 """No quantile is sought beyond."""
 FAR = 1e100
 """In mean sizes: hardly any job is larger."""
-
-
-def checked_number(name: str, value: object, least: float, most: float) -> float:
-    """Return `value` as a number from `least` to `most`, or raise ValueError."""
-    number = not isinstance(value, bool) and isinstance(value, Real)
-    if number and least <= value <= most:  # type: ignore[operator]
-        return float(value)  # type: ignore[arg-type]
-    raise ValueError(f"{name} = {value!r}: must be a number from {least:g} to {most:g}")
-
-
-def checked_count(name: str, value: object, most: int) -> int:
-    """Return `value` as an integer from one to `most`, or raise ValueError."""
-    integer = not isinstance(value, bool) and isinstance(value, Integral)
-    if integer and 1 <= value <= most:  # type: ignore[operator]
-        return int(value)  # type: ignore[call-overload, no-any-return]
-    raise ValueError(f"{name} = {value!r}: must be an integer from 1 to {most}")
 
 
 class SizeLaw(ABC):
@@ -70,7 +55,7 @@ class SizeLaw(ABC):
 
     def __post_init__(self) -> None:
         object.__setattr__(
-            self, "mean", checked_number("mean", self.mean, SMALLEST_MEAN, LARGEST_MEAN)
+            self, "mean", checked_range("mean", self.mean, SMALLEST_MEAN, LARGEST_MEAN)
         )
 
     @property

@@ -6,7 +6,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from manyserver.sizes.base import SizeLaw, checked_count
+from manyserver.checks import checked_count
+from manyserver.sizes.base import SizeLaw
 
 __all__ = ["Erlang"]
 
@@ -33,7 +34,7 @@ class Erlang(SizeLaw):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "shape", checked_count("shape", self.shape, LARGEST_SHAPE))
+        object.__setattr__(self, "shape", checked_count("shape", self.shape, most=LARGEST_SHAPE))
         object.__setattr__(self, "scv", 1 / self.shape)
 
     def cdf(self, x: ArrayLike) -> np.ndarray:

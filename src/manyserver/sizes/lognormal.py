@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from manyserver.sizes.base import SizeLaw, checked_number
+from manyserver.checks import checked_range
+from manyserver.sizes.base import SizeLaw
 
 __all__ = ["Lognormal"]
 
@@ -33,7 +34,7 @@ class Lognormal(SizeLaw):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "scv", checked_number("scv", self.scv, SMALLEST_SCV, LARGEST_SCV))
+        object.__setattr__(self, "scv", checked_range("scv", self.scv, SMALLEST_SCV, LARGEST_SCV))
 
     @property
     def sigma(self) -> float:

@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from manyserver.sizes.base import SizeLaw, checked_number
+from manyserver.checks import checked_range
+from manyserver.sizes.base import SizeLaw
 
 __all__ = ["Pareto"]
 
@@ -36,7 +37,7 @@ class Pareto(SizeLaw):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(
-            self, "shape", checked_number("shape", self.shape, SMALLEST_SHAPE, LARGEST_SHAPE)
+            self, "shape", checked_range("shape", self.shape, SMALLEST_SHAPE, LARGEST_SHAPE)
         )
         scv = 1 / (self.shape * (self.shape - 2)) if self.shape > 2 else math.inf
         object.__setattr__(self, "scv", scv)

@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from manyserver.sizes.base import SizeLaw, checked_number
+from manyserver.checks import checked_range
+from manyserver.sizes.base import SizeLaw
 
 __all__ = ["Weibull"]
 
@@ -36,7 +37,7 @@ class Weibull(SizeLaw):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(
-            self, "shape", checked_number("shape", self.shape, SMALLEST_SHAPE, LARGEST_SHAPE)
+            self, "shape", checked_range("shape", self.shape, SMALLEST_SHAPE, LARGEST_SHAPE)
         )
         moments = [math.gamma(1 + order / self.shape) for order in (1, 2)]
         object.__setattr__(self, "scv", moments[1] / moments[0] ** 2 - 1)

@@ -52,8 +52,11 @@ def use_kernel_cache(method: str, folder: Path) -> None:
     """Let numba keep the machine code of this version of the code apart from all others.
 
     Numba does not notice an edit in a module that a compiled function imports, and would run
-    stale machine code. It reads the folder when it is imported, so this must come before.
+    stale machine code. It reads the folder when it is imported, so this must come before. Nothing
+    is done for a method that has nothing compiled.
     """
+    if not methods.compiles(method):
+        return
     if "numba" in sys.modules:
         raise RuntimeError("numba is imported too early; its cache cannot be chosen any more")
     os.environ["NUMBA_CACHE_DIR"] = str(kernel_cache(method, folder))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from manyserver.diffusion.halfin_whitt.arguments import check_beta, check_integer, check_n
+from manyserver.checks import checked_count, checked_flag
+from manyserver.diffusion.halfin_whitt.arguments import check_beta, check_n
 
 __all__ = ["mean_waiting_bound", "queue_bound", "violation"]
 
@@ -41,7 +42,7 @@ def mean_waiting_bound(beta: float, *, sharper: bool = False) -> float:
     (23.899, 11.464)
     """
     beta = check_beta(beta)
-    if sharper:
+    if checked_flag("sharper", sharper):
         return beta + 7 / beta + 2 * math.sqrt(3)
     return beta + 18 / beta + 2 * math.sqrt(6)
 
@@ -84,7 +85,7 @@ def queue_bound(beta: float, n: int, i: int) -> float:
 
     beta = check_beta(beta)
     n = check_n(n, beta)
-    i = check_integer("i", i, least=1)
+    i = checked_count("i", i)
     if i == 1:
         return beta * math.sqrt(n)
     constant = mean_waiting_bound(beta)

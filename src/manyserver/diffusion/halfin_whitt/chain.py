@@ -148,7 +148,7 @@ def marginals(beta: float, n: int, *, method: str | None = None) -> Marginals:
         )
     if method is None:
         method = next(name for name, (most, _) in METHODS.items() if n <= most)
-    elif method not in METHODS:
+    elif not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method = {method!r}: must be one of {', '.join(METHODS)}, or None")
     return METHODS[method][1](beta, n)
 

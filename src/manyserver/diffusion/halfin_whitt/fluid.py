@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import lambertw, wrightomega
 
+from manyserver.checks import checked_array
 from manyserver.diffusion.halfin_whitt.arguments import check_beta, check_level, check_points
 
 __all__ = ["Hit", "first_hit", "fluid", "gamma_curve", "hitting_time", "time_below"]
@@ -171,7 +172,7 @@ def gamma_curve(x1: ArrayLike, kappa: float, beta: float) -> np.ndarray:
     """
     beta = check_beta(beta)
     kappa = check_level(kappa, beta)
-    start = np.asarray(x1, float)
+    start = checked_array("x1", x1, "finite numbers")
     if not (np.isfinite(start) & (start <= 0)).all():
         raise ValueError(f"x1 = {x1!r}: must be finite and at most 0")
     ratio = beta / kappa

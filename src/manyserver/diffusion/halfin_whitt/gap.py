@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from manyserver.diffusion.halfin_whitt.arguments import check_n, check_number
+from manyserver.checks import checked_number
+from manyserver.diffusion.halfin_whitt.arguments import check_n
 from manyserver.diffusion.halfin_whitt.exponent import small_exponent
 from manyserver.diffusion.halfin_whitt.labels import labelled
 from manyserver.diffusion.halfin_whitt.march import Resolution
@@ -61,7 +62,7 @@ def gap(beta: float, n: int | None = None) -> xr.Dataset:
     >>> round(float(ms.halfin_whitt.gap(2.0).spectral_gap), 7)
     0.6129239
     """
-    beta = check_number("beta", beta, above=0)
+    beta = checked_number("beta", beta)
     if not SMALLEST <= beta <= LARGEST:
         raise ValueError(f"beta = {beta:g}: must be from {SMALLEST:g} to {LARGEST:g}")
     rate = diffusion_rate(beta, FINE)

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from manyserver.diffusion.halfin_whitt.arguments import check_beta, check_number, check_points
+from manyserver.checks import checked_array, checked_number, refusal
+from manyserver.diffusion.halfin_whitt.arguments import check_beta, check_points
 from manyserver.diffusion.halfin_whitt.cost import Derivatives, fluid_cost, idle_cost
 from manyserver.diffusion.halfin_whitt.labels import labelled
 from manyserver.diffusion.halfin_whitt.step import Step
@@ -68,7 +69,7 @@ class Lyapunov:
         beta = check_beta(self.beta)
         epsilon = DEFAULT_EPSILON * max(1.0, 1 / beta) if self.epsilon is None else self.epsilon
         object.__setattr__(self, "beta", beta)
-        object.__setattr__(self, "epsilon", check_number("epsilon", epsilon, above=0))
+        object.__setattr__(self, "epsilon", checked_number("epsilon", epsilon))
         if self._slack <= 0:
             raise ValueError(
                 f"epsilon = {epsilon!r}: too small for a drift condition at beta = {beta:g}; "
@@ -76,7 +77,7 @@ class Lyapunov:
             )
         largest = self._slack / self._slope_bound**2
         alpha = largest / 2 if self.alpha is None else self.alpha
-        check_number("alpha", alpha, above=0, below=largest)
+        checked_number("alpha", alpha, below=largest)
         object.__setattr__(self, "alpha", float(alpha))
 
     @property
@@ -219,7 +220,7 @@ class Lyapunov:
             ``_reflection``: difference of the first derivatives on the axis. The bounds by name,
             and ``drift``, (5.2) over V: amount of the violation, not positive if they hold.
         """
-        points = self.grid() if x is None else np.asarray(x, float)
+        points = self.grid() if x is None else checked_array("x", x, "pairs of finite numbers")
         x1, x2 = check_points(points)
         first, second = self.first(points), self.second(points)
         worst = {}
@@ -280,8 +281,11 @@ def lyapunov(
     """
     function = Lyapunov(beta, epsilon, alpha)
     side = function.grid()[0, :, 1]
-    first = -side[::-1] if x1 is None else np.atleast_1d(np.asarray(x1, float))
-    second = side if x2 is None else np.atleast_1d(np.asarray(x2, float))
+    first = -side[::-1] if x1 is None else np.atleast_1d(checked_array("x1", x1, "numbers <= 0"))
+    second = side if x2 is None else np.atleast_1d(checked_array("x2", x2, "numbers >= 0"))
+    for name, axis in (("x1", first), ("x2", second)):
+        if not axis.size:
+            raise refusal(name, [], "at least one number")
     points = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1)
     worst = function.violations(points)
     values = {

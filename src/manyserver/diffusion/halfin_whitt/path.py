@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from manyserver.checks import checked_count, checked_number
 from manyserver.diffusion.halfin_whitt.arguments import (
     check_beta,
-    check_integer,
     check_n,
-    check_number,
     check_points,
 )
 from manyserver.diffusion.halfin_whitt.coupling import poisson_and_brownian
@@ -100,10 +99,10 @@ def path(
     True
     """
     beta = check_beta(beta)
-    horizon = check_number("horizon", horizon, above=0)
-    step = check_number("step", step, above=0)
-    replications = check_integer("replications", replications, least=1)
-    seed = check_integer("seed", seed, least=0)
+    horizon = checked_number("horizon", horizon)
+    step = checked_number("step", step)
+    replications = checked_count("replications", replications)
+    seed = checked_count("seed", seed, 0)
     rng = np.random.default_rng(seed)
     first, second = check_points(start)
     if first.ndim:

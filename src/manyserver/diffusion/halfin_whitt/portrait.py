@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from manyserver.diffusion.halfin_whitt.arguments import check_beta, check_number
+from manyserver.checks import checked_array, checked_number, refusal
+from manyserver.diffusion.halfin_whitt.arguments import check_beta
 from manyserver.diffusion.halfin_whitt.fluid import fluid, gamma_curve
 from manyserver.diffusion.halfin_whitt.labels import labelled
 from manyserver.diffusion.halfin_whitt.stein import SteinSolution
@@ -59,8 +60,11 @@ def portrait(beta: float, *, levels: Sequence[float], reach: float = 4.0) -> xr.
     2.0
     """
     beta = check_beta(beta)
-    reach = check_number("reach", reach, above=0)
+    reach = checked_number("reach", reach)
     y1, y2 = np.linspace(-reach, 0, GRID), np.linspace(0, reach, GRID)
+    levels = checked_array("levels", levels, "numbers greater than beta, at least one").tolist()
+    if not isinstance(levels, list) or not levels:
+        raise refusal("levels", levels, "a list of numbers greater than beta, at least one")
     solution = SteinSolution(beta, levels[0])
     grid = np.stack(np.meshgrid(y1, y2, indexing="ij"), axis=-1)
     along = np.arange(1, PATHS + 1) / PATHS * reach

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.checks import checked_count, checked_number
 from manyserver.diffusion.halfin_whitt.arguments import (
     check_beta,
-    check_integer,
     check_n,
-    check_number,
 )
 from manyserver.diffusion.halfin_whitt.labels import labelled
 from manyserver.statistics.estimates import Controls, batch_mean
@@ -86,10 +85,10 @@ def simulate_chain(
     """
     beta = check_beta(beta)
     n = check_n(n, beta)
-    replications = check_integer("replications", replications, least=1)
+    replications = checked_count("replications", replications)
     if threads is not None:
-        check_integer("threads", threads, least=1)
-    seed = check_integer("seed", seed, least=0)
+        checked_count("threads", threads)
+    seed = checked_count("seed", seed, 0)
     horizon, per_run = batches_per_run(beta, horizon, replications)
     n_batches = per_run * replications
     arrivals = 1 - beta / math.sqrt(n)
@@ -125,7 +124,7 @@ def batches_per_run(beta: float, horizon: float | None, replications: int) -> tu
     shortest = RELAXATIONS_PER_BATCH * relaxation_time(beta)
     if horizon is None:
         horizon = DEFAULT_BATCHES * shortest
-    horizon = check_number("horizon", horizon, above=0)
+    horizon = checked_number("horizon", horizon)
     if horizon < FEWEST_BATCHES * shortest:
         raise ValueError(
             f"horizon = {horizon!r}: must be at least {FEWEST_BATCHES * shortest:g}, which is "

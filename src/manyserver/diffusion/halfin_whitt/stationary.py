@@ -9,7 +9,7 @@ import numpy as np
 from numpy.polynomial.polynomial import polyfit
 from numpy.typing import ArrayLike
 
-from manyserver.diffusion.halfin_whitt.arguments import check_number
+from manyserver.checks import checked_array, checked_number
 from manyserver.diffusion.halfin_whitt.labels import labelled
 from manyserver.diffusion.halfin_whitt.laws import Law, law
 from manyserver.diffusion.halfin_whitt.march import Resolution
@@ -104,7 +104,7 @@ def stationary(
 
 def check_stationary(beta: float) -> float:
     """Return a beta in the range of the march, or raise ValueError."""
-    number = check_number("beta", beta, above=0)
+    number = checked_number("beta", beta)
     if not SMALLEST <= number <= LARGEST:
         raise ValueError(f"beta = {beta!r}: must be from {SMALLEST:g} to {LARGEST:g}")
     return number
@@ -112,7 +112,7 @@ def check_stationary(beta: float) -> float:
 
 def _distances_from_zero(name: str, points: ArrayLike, sign: float) -> np.ndarray:
     """Check a list of points, and return sign times them."""
-    array = np.asarray(points, dtype=float)
+    array = checked_array(name, points, "a list of numbers")
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}: must have one dimension")
     distances = sign * array

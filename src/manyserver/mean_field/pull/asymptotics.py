@@ -11,7 +11,7 @@ from manyserver.mean_field.announced import stationary
 from manyserver.mean_field.pull.split import empty_router_coefficient
 from manyserver.model import System
 from manyserver.origin import with_origin
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 from manyserver.policies.pull import Pull
 from manyserver.statistics.erlang import erlang_b, erlang_c
 from manyserver.variables import CORRECTION, REFINED, labelled
@@ -89,9 +89,9 @@ def pull_asymptotics(system: System, policy: Policy) -> xr.Dataset:
     >>> float(one.empty_router_decay.round(4))
     0.0567
     """
+    check_fit(system, policy)
     if not isinstance(policy, Pull):
         raise ValueError(f"policy = {policy}: must be a policy 'pull'")
-    policy.check(system)
     limit = stationary(system, policy.with_one_router)
     busy = limit["queue_tail"][:, 1]
     if np.all(busy == 1):

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from manyserver.checks import checked_array
 from manyserver.mean_field.announced import stationary
 from manyserver.model import System
 from manyserver.policies.pull import Pull
@@ -18,7 +19,7 @@ def checked_split(routers: int, split: ArrayLike | None) -> np.ndarray:
     """Return the part of the idle servers that each router knows of; equal parts by default."""
     if split is None:
         return np.full(routers, 1 / routers)
-    parts = np.asarray(split, dtype=float)
+    parts = checked_array("split", split, f"{routers} numbers in [0, 1] that sum to 1")
     if parts.shape != (routers,) or not np.all(parts >= 0) or abs(parts.sum() - 1) > ROUNDING:
         raise ValueError(
             f"split = {split!r}: must be {routers} numbers in [0, 1] that sum to 1, one for each "

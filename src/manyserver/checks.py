@@ -1,0 +1,135 @@
+"""Checks of single values that users hand in: each error names the parameter and what is allowed.
+
+Numbers of numpy are numbers, also as arrays without dimensions; truth values are none.
+"""
+
+import math
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import numpy as np
+
+__all__ = [
+    "checked_array",
+    "checked_count",
+    "checked_flag",
+    "checked_kind",
+    "checked_number",
+    "checked_range",
+    "plain",
+    "refusal",
+]
+
+LONGEST = 200
+"""Characters of a value that an error shows."""
+
+Kind = TypeVar("Kind")
+
+
+def refusal(name: str, value: object, allowed: str) -> ValueError:
+    """Return the error for a parameter of a value that is not allowed."""
+    shown = repr(value)
+    if len(shown) > LONGEST:
+        shown = shown[:LONGEST] + "..."
+    return ValueError(f"{name} = {shown}: must be {allowed}")
+
+
+def plain(value: object) -> Any:
+    """Return the number in an array without dimensions, and anything else as it is."""
+    return value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
+def checked_number(
+    name: str,
+    value: object,
+    above: float = 0.0,
+    closed: bool = False,
+    *,
+    below: float = math.inf,
+    otherwise: str = "",
+) -> float:
+    """Return a finite number between two bounds, or raise ValueError.
+
+    Parameters
+    ----------
+    name : str
+        The parameter's.
+    value : object
+    above, below : float
+        Exclusive bounds.
+    closed : bool
+        Whether `above` itself is allowed.
+    otherwise : str
+        What else is allowed, for the error.
+
+    Examples
+    --------
+    >>> checked_number("horizon", np.array(2))
+    2.0
+    """
+    allowed = "a finite number"
+    if above > -math.inf:
+        allowed += f" >= {above:g}" if closed else f" greater than {above:g}"
+    if below < math.inf:
+        allowed += f"{' and' if above > -math.inf else ''} less than {below:g}"
+    if otherwise:
+        allowed += f", or {otherwise}"
+    number = plain(value)
+    if isinstance(number, bool) or not isinstance(number, Real):
+        raise refusal(name, value, allowed)
+    try:
+        result = float(number)
+    except OverflowError:
+        result = math.inf
+    if not (math.isfinite(result) and above <= result < below) or (result == above and not closed):
+        raise refusal(name, value, allowed)
+    return result
+
+
+def checked_range(name: str, value: object, least: float, most: float) -> float:
+    """Return a number from `least` to `most`, or raise ValueError."""
+    number = plain(value)
+    real = isinstance(number, Real) and not isinstance(number, bool)
+    if real and least <= number <= most:
+        return float(number)
+    raise refusal(name, value, f"a number from {least:g} to {most:g}")
+
+
+def checked_count(
+    name: str, value: object, least: int = 1, *, most: int | None = None, otherwise: str = ""
+) -> int:
+    """Return an integer of at least, and at most, some value, or raise ValueError.
+
+    Examples
+    --------
+    >>> checked_count("replications", np.int64(8))
+    8
+    """
+    number = plain(value)
+    whole = isinstance(number, Integral) and not isinstance(number, bool)
+    if not whole or number < least or (most is not None and number > most):
+        allowed = f"an integer >= {least}" + ("" if most is None else f" and <= {most}")
+        raise refusal(name, value, f"{allowed}, or {otherwise}" if otherwise else allowed)
+    return int(number)
+
+
+def checked_array(name: str, value: object, allowed: str) -> np.ndarray:
+    """Return an array of numbers of any shape, or raise ValueError."""
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise refusal(name, value, allowed) from None
+
+
+def checked_flag(name: str, value: object) -> bool:
+    """Return a truth value, or raise ValueError."""
+    if not isinstance(value, bool | np.bool_):
+        raise refusal(name, value, "true or false")
+    return bool(value)
+
+
+def checked_kind(name: str, value: object, kind: type[Kind], allowed: str) -> Kind:
+    """Return an object of a class, or raise ValueError."""
+    if not isinstance(value, kind):
+        raise refusal(name, value, allowed)
+    return value
