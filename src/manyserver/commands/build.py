@@ -3,6 +3,7 @@
 import signal
 import traceback
 from collections import Counter
+from collections.abc import Sized
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -32,9 +33,12 @@ def check(folder: Path, studies: tuple[str, ...], results: Path) -> None:
             say(note)
         reasons = Counter(point.left_out for point in study.points if point.left_out)
         left_out = "".join(f", {n} left out as {why}" for why, n in sorted(reasons.items()))
-        units = f"{len(study.units)} unit{'' if len(study.units) == 1 else 's'}"
-        size = f"{len(study.points)} points in {units}{left_out}"
+        size = f"{_counted(study.points, 'point')} in {_counted(study.units, 'unit')}{left_out}"
         say(f"{found.study}: {size}; {needed(plan, found)}")
+
+
+def _counted(things: Sized, name: str) -> str:
+    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
 
 
 @click.command()

@@ -51,7 +51,7 @@ def module_digests(
     Examples
     --------
     >>> list(module_digests("manyserver.model"))
-    ['manyserver.model']
+    ['manyserver.checks', 'manyserver.model']
     """
     root = _package_folder(entries[0].split(".")[0]) if folder is None else folder
     return {
@@ -70,7 +70,7 @@ def imported_modules(
     Examples
     --------
     >>> imported_modules("manyserver.model")
-    ['manyserver.model']
+    ['manyserver.checks', 'manyserver.model']
     """
     root = _package_folder(entries[0].split(".")[0]) if folder is None else folder
     found: set[str] = set()
