@@ -207,7 +207,18 @@ def test_bad_parameters(name: str, parameters: dict[str, object], message: str) 
         ms.sizes(name, **parameters)
 
 
-NO_NUMBERS = [np.array([2.0]), np.bool_(True), True, "2", math.nan, math.inf, None, [2], 10**400, 2j]
+NO_NUMBERS = [
+    np.array([2.0]),
+    np.bool_(True),
+    True,
+    "2",
+    math.nan,
+    math.inf,
+    None,
+    [2],
+    10**400,
+    2j,
+]
 
 
 @pytest.mark.parametrize("name", sorted({law.name for law in laws()}))

@@ -68,4 +68,6 @@ def _with_jobs(system: System, policy: Policy, state: Any, sizes: SizeLaw, disci
     if sizes.name != "exponential":
         return result
     law = sojourn_law(system, policy, discipline=discipline, state=state)
-    return result.merge(law.drop_vars(["sojourn_mean", "pool_share"]), combine_attrs="drop_conflicts")
+    return result.merge(
+        law.drop_vars(["sojourn_mean", "pool_share"]), combine_attrs="drop_conflicts"
+    )
