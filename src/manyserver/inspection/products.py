@@ -1,6 +1,8 @@
 """Files of results that a run must make again: those that are damaged, or stand for a failure."""
 
 import csv
+from functools import reduce
+from operator import or_
 from pathlib import Path
 
 from manyserver.inspection.provenance import UnknownFile, provenance
@@ -10,7 +12,7 @@ from manyserver.study.damage import is_damaged
 from manyserver.study.locks import FolderInUse, sole_run
 from manyserver.study.unit_file import expected_header, read_header, read_unit
 
-__all__ = ["damaged_files", "failed_products", "remove_spoilt"]
+__all__ = ["all_failed", "damaged_files", "failed_products", "remove_spoilt"]
 
 
 def damaged_files(plan: Plan, study: str, results: Path) -> list[Path]:
@@ -50,6 +52,11 @@ def failed_products(plan: Plan, study: str, results: Path) -> dict[str, str]:
                     if note.startswith(fits.FAILED):
                         found[f"{path}: {row['name']}"] = note.removeprefix(fits.FAILED)
     return found
+
+
+def all_failed(plan: Plan, results: Path) -> dict[str, str]:
+    """Return the reason of every figure and fit of all studies of a plan that failed."""
+    return reduce(or_, [failed_products(plan, study, results) for study in plan.names], {})
 
 
 def remove_spoilt(plan: Plan, results: Path, only_tell: bool = False) -> list[str]:
