@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -43,9 +44,12 @@ def simulate(
 
     The first simulation after an installation compiles for some seconds.
 
-    Every replication starts at the mean-field fixed point and warms up for ten relaxation times.
-    Where servers announce themselves the limit does not tell how slowly the system settles; then a
-    pilot does, also for a given horizon.
+    Every replication starts at the mean-field fixed point with its 1/N correction. Where that
+    correction is at most 0.1 of the mean sojourn time there are many short independent
+    replications, of five relaxation times or more. Elsewhere, and for a given horizon or start,
+    replications warm up for ten relaxation times and are so long that they can be cut into
+    batches. Where servers announce themselves the limit does not tell how slowly the system
+    settles; then a pilot does, also for a given horizon.
 
     Where jobs are followed, the warm-up also lasts until nearly all large jobs that are in service
     at the start have left, and warm-up and batches are longer by the mean of what is left of a job
@@ -67,14 +71,15 @@ def simulate(
         Integers >= 0; the same seed gives the same result, whatever the number of threads.
     precision : float, optional
         Wanted half-width of ``sojourn_mean``, relative to it, in (0, 1); 0.0005 if neither this
-        nor `horizon` is given, and 0.005 where jobs are followed. A pilot tells how long a
-        replication is, whatever the precision, and there are as many as it takes. From 100
-        servers on, the fewest that an interval may rest on are about as precise as 0.0005 if jobs
-        are not followed, so that asking for less saves nothing.
+        nor `horizon` is given, and 0.005 where jobs are followed. The length of a replication
+        does not depend on it; there are as many as it takes. From 100 servers on, the fewest
+        that an interval may rest on are about as precise as 0.0005 if jobs are not followed, so
+        that asking for less saves nothing.
     horizon : float, optional
         Measured time of each replication, instead of a precision.
     replications : int
-        Independent runs; for a precision, as many more as it takes. Where jobs are followed, it is
+        Independent runs; for a precision, as many more as it takes, and 32 at least where they are
+        short. Where jobs are followed, it is
         their length that grows.
     threads : int, optional
         Replications simulated at a time; all cores by default.
@@ -82,7 +87,7 @@ def simulate(
         Most arrivals and tries to depart, over all replications; a run that would need more to
         reach its precision stops before, and says so. A `horizon` that would need more is refused.
     start : numpy.ndarray, shape (pool, level), optional
-        Queue tails to start from instead.
+        Queue tails to start from instead; replications are then long.
     control_variates : bool
         Whether to use that jobs arrive at every level of a pool as often as they leave it, and
         that the square of the number of jobs does not drift. This makes the variance smaller by
@@ -111,9 +116,10 @@ def simulate(
         other_level). Each with its ``_half_width`` (95 %, from batch means); levels go up to the
         highest that was reached, and what was never seen is NaN. Then ``n_events``,
         ``simulated_time``, ``n_replications``, ``n_batches``, ``n_controls``,
-        ``autocorrelation_time``, ``interval_reliable`` (at least 32 batches, 48 with control
-        variates, each at least 20 autocorrelation times and 20 relaxation times of the mean
-        field), and ``precision_met`` if a precision was asked. Where pools could saturate below a
+        ``autocorrelation_time`` (NaN where replications are short), ``interval_reliable`` (at
+        least 32 short replications whose halves agree, or 32 batches, 48 with control variates,
+        each at least 20 autocorrelation times and 20 relaxation times of the mean field), and
+        ``precision_met`` if a precision was asked. Where pools could saturate below a
         load of one (:mod:`manyserver.policies.saturation`), ``stability_margin`` is what they
         would have left of their capacity; if it is not above zero by twice its half-width, whether
         the system is stable at all remains open, and the interval is not reliable. For PULL,
@@ -172,13 +178,14 @@ def simulate(
         control_variates=control_variates,
         moments=moments,
     )
-    tails, settling = limit_start(system, policy)
-    tails = tails if start is None else start
+    limit = limit_start(system, policy)
+    if start is not None:
+        limit = limit._replace(tails=start, correction=math.inf)
     run: Run | JobRun
     if service is None:
-        run = Run(system, policy, tails, settling, settings, cache)
+        run = Run(system, policy, *limit, settings, cache)
     else:
-        run = JobRun(system, policy, *service, tails, settling, settings)
+        run = JobRun(system, policy, *service, limit.tails, limit.relaxation_time, settings)
     run.simulate(progress or (lambda _: None))
     return with_origin(
         run.result(),

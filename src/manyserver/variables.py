@@ -181,7 +181,10 @@ VARIABLES: dict[str, Variable] = {
     "n_batches": Variable((), "1", "b", "batches behind the half-widths"),
     "n_controls": Variable((), "1", "p", "control variates behind the half-widths"),
     "autocorrelation_time": Variable(
-        (), "time", r"\tau", "integrated autocorrelation time of the number of jobs"
+        (),
+        "time",
+        r"\tau",
+        "autocorrelation time of the number of jobs, if batches need it",
     ),
     "interval_reliable": Variable((), "1", "", "whether the half-widths rest on enough batches"),
     "precision_met": Variable((), "1", "", "whether the precision asked for was reached"),

@@ -115,7 +115,7 @@ def test_covariances_are_kept(seed: int) -> None:
 
 
 def test_a_bound_on_the_events_shortens_all_replications(seed: int) -> None:
-    system = ms.System(0.9, ONE_POOL, n_servers=20)
+    system = ms.System(0.9, ONE_POOL, n_servers=3)
     options = {"precision": 0.001, "max_events": 3e5, "seed": (seed, 45)}
     cache = Memory()
     few = simulate(system, SQ2, cache=cache, **options)  # type: ignore[arg-type]

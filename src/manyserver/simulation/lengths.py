@@ -14,9 +14,12 @@ __all__ = [
     "FEWEST_ARRIVALS",
     "FEWEST_BATCHES",
     "FEWEST_CONTROLLED",
+    "FEWEST_INDEPENDENT",
+    "HALVES",
     "LEAST_WORK",
     "MOST_BATCHES",
     "NEVER_SEEN",
+    "PIECES",
     "PILOT_BATCHES",
     "PILOT_PIECES",
     "PILOT_REPLICATIONS",
@@ -28,15 +31,31 @@ __all__ = [
     "WORTH",
     "Lengths",
     "Plan",
+    "independent_lengths",
     "kept_pieces",
     "longer_for_arrivals",
     "make_plan",
     "shortest_batch",
+    "starts_close",
     "steps_between_samples",
 ]
 
+LARGEST_CORRECTION = 0.1
+"""Largest relative 1/N correction of the mean sojourn time with which replications that start at
+the refined mean field are short and independent."""
+FEWEST_INDEPENDENT = 32
+"""Fewest of these."""
+SETTLED = 2.0
+"""Their warm-up, in relaxation times, where the correction is small."""
+FELT_CORRECTION = 1e-5
+"""Square of a correction that is small."""
+MEASURED = 1.5
+"""Measured time over warm-up: with more, the bias of the start is less, at the price of events
+that the precision may not ask for."""
+HALVES = 2
+"""Pieces of a short replication, which must agree."""
 WARM_UP = 10
-"""Length of the warm-up, in relaxation times."""
+"""Length of the warm-up of long replications, in relaxation times."""
 BATCH_LENGTH = 20
 """Shortest batch that the half-widths can rely on, in autocorrelation times."""
 BATCH_SAMPLES = 100
@@ -147,6 +166,39 @@ def longer_for_arrivals(arrivals: int, precision: float) -> float:
     return min(MOST_GROWTH, SAFETY * fewest / arrivals) if arrivals else MOST_GROWTH
 
 
+def starts_close(correction: float) -> bool:
+    """Say whether the refined mean field is a start from which replications can be short."""
+    return correction <= LARGEST_CORRECTION
+
+
+def independent_lengths(correction: float, settling: float, sample_steps: int) -> "Lengths":
+    r"""Choose the length of short independent replications.
+
+    A start at the refined mean field is off by about the square of the relative 1/N correction
+    :math:`\epsilon`. A warm-up of w relaxation times multiplies this by :math:`e^{-w}`;
+    :math:`w = 2 + \ln \max(1, 10^5 \epsilon^2)` leaves some 1e-6. The fluctuations, of which there
+    are none at the start, settle twice as fast, and control variates take out most of what they
+    still lack.
+
+    Parameters
+    ----------
+    correction : float
+        The relative correction.
+    settling : float
+        Steps of a relaxation time.
+    sample_steps : int
+        Steps from one sample to the next.
+
+    Examples
+    --------
+    >>> independent_lengths(0.001, 100_000, 50)
+    Lengths(warm_up=200000.0, measured=300000.0, slowest=100000, sample_steps=50)
+    """
+    warm_up = SETTLED + math.log(max(correction**2, FELT_CORRECTION) / FELT_CORRECTION)
+    steps = max(warm_up * settling, LEAST_WORK / (1 + MEASURED))
+    return Lengths(steps, MEASURED * steps, settling, sample_steps)
+
+
 class Lengths(NamedTuple):
     """How long a replication should be, in steps."""
 
@@ -180,7 +232,7 @@ class Plan(NamedTuple):
         return self.pieces * self.fine * self.steps
 
 
-def make_plan(lengths: Lengths) -> Plan:
+def make_plan(lengths: Lengths, pieces: int = PIECES) -> Plan:
     """Cut a replication into equal pieces of equally many samples.
 
     Examples
@@ -188,7 +240,7 @@ def make_plan(lengths: Lengths) -> Plan:
     >>> make_plan(Lengths(1000, 48_000, 400, 130))
     Plan(warm_up=1000, pieces=48, fine=4, head=48, steps=250, period=125)
     """
-    pieces = PIECES if lengths.measured >= PIECES else 1
+    pieces = pieces if lengths.measured >= pieces else 1
     piece = lengths.measured / pieces
     period = min(lengths.sample_steps, max(1, round(piece)))
     wanted = min(max(lengths.slowest, piece / MOST_FINE, 1.0), STEPS_PER_PIECE / 2)
@@ -210,14 +262,17 @@ def make_plan(lengths: Lengths) -> Plan:
 def kept_pieces(number: int, pieces: int) -> int:
     """Return how many pieces of a replication are kept.
 
-    With more replications fewer of each make enough batches; the numbers divide each other.
+    With more replications fewer of each make enough batches; the numbers divide each other. The
+    halves of short replications are kept, so that their drift is known.
 
     Examples
     --------
     >>> [kept_pieces(number, 48) for number in (0, 3, 7, 15, 31, 95, 1000)]
     [48, 24, 12, 6, 3, 1, 1]
+    >>> kept_pieces(1000, HALVES)
+    2
     """
-    while pieces > 1:
+    while pieces > 1 and pieces != HALVES:
         fewer = next(d for d in range(pieces - 1, 0, -1) if pieces % d == 0)
         if fewer * (number + 1) < ENOUGH_BATCHES:
             return pieces

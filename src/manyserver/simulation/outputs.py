@@ -22,6 +22,7 @@ __all__ = [
     "estimates",
     "joined",
     "merged",
+    "piece",
     "queues",
     "resolved",
     "sojourn_mean",
@@ -58,6 +59,13 @@ def joined(parts: Sequence[Measured]) -> Measured:
 def _levels_reached(tails: np.ndarray) -> int:
     """Return the number of levels, from 0 to the highest that was reached; at least two."""
     return max(2, 1 + int(np.flatnonzero(tails.any(axis=(0, 1)))[-1]))
+
+
+def piece(pieces: Measured, number: int) -> Measured:
+    """Return one of the pieces."""
+    here = slice(number, number + 1)
+    cut = {name: values[here] for name, values in pieces._asdict().items() if name != "samples"}
+    return Measured(**cut, samples=Samples(*(sums[here] for sums in pieces.samples)))
 
 
 def merged(pieces: Measured, size: int) -> Measured:

@@ -47,11 +47,13 @@ def run_together(
         One for each run.
     """
     lengths = []
+    independent = all(run.independent for run in runs)
     for number, run in enumerate(runs):
-        run.runs_together = min(2, len(runs))
+        run.independent, run.runs_together = independent, min(2, len(runs))
         lengths.append(run.lengths())
-        progress(f"pilot {number + 1} of {len(runs)} done")
-    plan = make_plan(Lengths(*map(max, zip(*lengths, strict=True))))
+        if not independent:
+            progress(f"pilot {number + 1} of {len(runs)} done")
+    plan = make_plan(Lengths(*map(max, zip(*lengths, strict=True))), runs[0].pieces)
     for run in runs:
         run.plan, run.sample_steps = plan, max(other.sample_steps for other in runs)
     while (wanted := max(run.needed for run in runs)) > runs[0].count:

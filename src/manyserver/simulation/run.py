@@ -1,10 +1,15 @@
 """From a system and a policy to a labelled result with half-widths.
 
-Replications of equal length are measured in pieces, which are merged into batches of at least
-`BATCH_LENGTH` autocorrelation times. For a precision, a pilot tells the autocorrelation time, and
-so how long a replication is: eight have the fewest batches that an interval may rest on. Then
-there are as many as the precision takes. Neither their length nor their random numbers depend on
-it, so those that a smaller request has measured are the first of them.
+Where the refined mean field is close to the system, it is a start that is soon forgotten, and
+there are many short replications. They are independent, and so each is a batch; the two halves of
+all must agree.
+
+Elsewhere replications are long. They are measured in pieces, which are merged into batches of at
+least `BATCH_LENGTH` autocorrelation times. For a precision, a pilot tells the autocorrelation time,
+and so how long a replication is: eight have the fewest batches that an interval may rest on.
+
+In both cases there are as many as the precision takes. Neither their length nor their random
+numbers depend on it, so those that a smaller request has measured are the first of them.
 """
 
 from __future__ import annotations
@@ -23,8 +28,11 @@ from manyserver.simulation.lengths import (
     FEWEST_ARRIVALS,
     FEWEST_BATCHES,
     FEWEST_CONTROLLED,
+    FEWEST_INDEPENDENT,
+    HALVES,
     LEAST_WORK,
     MOST_BATCHES,
+    PIECES,
     PILOT_REPLICATIONS,
     ROUNDING,
     SAFETY,
@@ -32,24 +40,41 @@ from manyserver.simulation.lengths import (
     WITH_SERIES,
     Lengths,
     Plan,
+    independent_lengths,
     kept_pieces,
     longer_for_arrivals,
     make_plan,
     shortest_batch,
+    starts_close,
     steps_between_samples,
 )
-from manyserver.simulation.outputs import arrivals, estimates, joined, merged, sojourn_mean
+from manyserver.simulation.outputs import (
+    arrivals,
+    estimates,
+    joined,
+    merged,
+    piece,
+    queues,
+    sojourn_mean,
+)
 from manyserver.simulation.replica import Measured
 from manyserver.simulation.replications import Cache, Replications
 from manyserver.simulation.saturation import certainly_stable, refuse_unstable
 from manyserver.simulation.settings import Settings, checked_start
-from manyserver.statistics.estimates import Controls, Estimate, autocorrelation_time
+from manyserver.statistics.estimates import Controls, Estimate, autocorrelation_time, batch_mean
 from manyserver.variables import HALF_WIDTH, labelled
 
 if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["Run"]
+
+MOST_GROWTH = 2
+"""In one go there are at most so many times as many short replications as before: few tell a
+precision roughly, and the events should not be many more than it takes."""
+LARGEST_DRIFT = 2.5
+"""Half-widths by which the halves of short replications may differ; by chance they differ by more
+once in a million runs."""
 
 
 class Run:
@@ -64,6 +89,8 @@ class Run:
         Fraction of the servers of each pool that hold at least ``level`` jobs at first.
     relaxation_time : float
         Time in which the system forgets its start; sets the lengths of warm-up and batches.
+    correction : float
+        Relative 1/N correction that leads from the limit to the start, infinite if there is none.
     settings : Settings
     cache : Cache, optional
         Where replications are kept for a later run.
@@ -75,6 +102,7 @@ class Run:
         policy: Policy,
         start_tails: np.ndarray,
         relaxation_time: float,
+        correction: float,
         settings: Settings,
         cache: Cache | None = None,
     ):
@@ -82,7 +110,11 @@ class Run:
         self.margin = refuse_unstable(system, policy)
         start = checked_start(system, start_tails)
         self.system, self.settings = system, settings
-        self.relaxation_time = relaxation_time
+        self.relaxation_time, self.correction = relaxation_time, correction
+        # Without control variates the fluctuations must be settled, too.
+        self.independent = (
+            settings.horizon is None and settings.control_variates and starts_close(correction)
+        )
         self.replications = Replications(system, policy, start, relaxation_time, settings, cache)
         self.kernel = self.replications.kernel
         self.rate = self.kernel.rate
@@ -99,18 +131,37 @@ class Run:
     def simulate(self, progress: Callable[[str], None]) -> None:
         """Measure replications, until the precision is met or the events are used up."""
         began = time.perf_counter()
-        self.plan = make_plan(self.lengths())
+        self.plan = make_plan(self.lengths(), self.pieces)
         while (wanted := self.needed) > self.count:
             simulated = self.replications.simulated_steps
             new = wanted - len(self.replications.done)
-            if simulated and new > 0:
+            if new > 0:
                 steps = new * self._steps_each
-                seconds = (time.perf_counter() - began) / simulated * steps
-                progress(f"{steps:.2g} steps to go, about {seconds:.2g} s")
+                seconds = (time.perf_counter() - began) / simulated * steps if simulated else None
+                about = f", about {seconds:.2g} s" if seconds else ""
+                progress(f"{steps:.2g} steps to go{about}")
             self.extend(wanted)
+
+    @property
+    def pieces(self) -> int:
+        """Pieces in which a replication is measured."""
+        return HALVES if self.independent else PIECES
 
     def lengths(self) -> Lengths:
         """Choose how long a replication is; a pilot may be needed to tell."""
+        return self._short_lengths() if self.independent else self._long_lengths()
+
+    def _short_lengths(self) -> Lengths:
+        settling = self.relaxation_time * self.rate
+        lengths = independent_lengths(self.correction, settling, self.sample_steps)
+        most = self._most_steps / self._fewest
+        shorter = min(1.0, most / (lengths.warm_up + lengths.measured))
+        self.settled = shorter == 1
+        return lengths._replace(
+            warm_up=shorter * lengths.warm_up, measured=max(1.0, shorter * lengths.measured)
+        )
+
+    def _long_lengths(self) -> Lengths:
         horizon = self.settings.horizon
         if horizon is None or not self.kernel.limit_settles:
             self.autocorrelation_time = self.replications.pilot.autocorrelation_time
@@ -153,6 +204,8 @@ class Run:
 
     def _enough(self, count: int) -> int:
         """Replications, at least `count`, that have the fewest batches, as far as can be told."""
+        if self.independent:
+            return max(count, self._fewest)
         if self._fitting < 1:
             return max(count, WITH_SERIES)
         while not self._rests_on_enough(count):
@@ -163,18 +216,21 @@ class Run:
         """Replications for the precision, by the half-width of those that there are."""
         precision = self.settings.precision or math.inf
         longer = longer_for_arrivals(arrivals(self.batches()), precision)
-        if longer > 1:
-            return math.ceil(longer * self.count)
-        value, half_width = self.sojourn()
-        ratio = float(half_width / value) / precision
-        if not ratio > 1:
-            return self.count  # or nothing is known
-        return max(self.count + 1, math.ceil(SAFETY * self.count * ratio**2))
+        if longer == 1:
+            value, half_width = self.sojourn()
+            ratio = float(half_width / value) / precision
+            if not ratio > 1:
+                return self.count  # or nothing is known
+            longer = SAFETY * ratio**2
+        most = MOST_GROWTH if self.independent else math.inf
+        return max(self.count + 1, math.ceil(min(longer, most) * self.count))
 
     def extend(self, count: int) -> None:
         """Have so many replications."""
         self.replications.extend(count, self.plan)
         self.count = count
+        if self.independent:
+            return
         series = np.array([one.series for one in self.replications.done[:count][:WITH_SERIES]])
         spacing = self.plan.steps / self.rate
         seen = autocorrelation_time(series, spacing)
@@ -195,15 +251,34 @@ class Run:
     def reliable(self) -> bool:
         """Whether there are enough arrivals and batches, all long enough, and it is stable."""
         enough = arrivals(self.batches()) >= FEWEST_ARRIVALS and self._rests_on_enough(self.count)
-        return enough and self.settled and certainly_stable(self.margin)
+        settled = self.settled and not self._drifts
+        return enough and settled and certainly_stable(self.margin)
+
+    @property
+    def _drifts(self) -> bool:
+        """Whether the halves of short replications differ by more than chance.
+
+        As they were measured: control variates would extrapolate what has drifted.
+        """
+        if not self.independent or self.plan.pieces < HALVES:
+            return False
+        done = [one.measured for one in self.replications.done[: self.count]]
+        halves = [joined([piece(one, half) for one in done]) for half in range(HALVES)]
+        first, second = (queues(self.system, half, None) for half in halves)
+        change, half_width = batch_mean((second - first) @ self.system.fractions)
+        return bool(abs(change) > LARGEST_DRIFT * half_width)
 
     def _rests_on_enough(self, count: int) -> bool:
+        if self.independent:
+            return count >= self._fewest
         each = self._batches_each(count)
         return each <= self._fitting and each * count >= self._fewest
 
     @property
     def _fewest(self) -> int:
         # Two runs that are compared share a regression, with the control variates of both.
+        if self.independent:
+            return FEWEST_INDEPENDENT * self.runs_together
         controlled = FEWEST_CONTROLLED * self.runs_together
         return controlled if self.settings.control_variates else FEWEST_BATCHES
 
@@ -216,6 +291,8 @@ class Run:
 
     def _batches_each(self, count: int) -> int:
         """Batches of each of so many replications: long enough, within the bounds."""
+        if self.independent:
+            return 1
         pieces = kept_pieces(count - 1, self.plan.pieces)
         divisors = [d for d in range(1, pieces + 1) if pieces % d == 0]
         most = min(self._fitting, math.ceil(MOST_BATCHES / count), self.most_batches_each)
@@ -269,7 +346,8 @@ class Run:
         values["n_replications"] = self.count
         values["n_batches"] = len(batches.tails)
         values["n_controls"] = controls.rank if controls else 0
-        values["autocorrelation_time"] = self.autocorrelation_time
+        # Independent replications need none, and do not tell it.
+        values["autocorrelation_time"] = math.nan if self.independent else self.autocorrelation_time
         values["interval_reliable"] = self.reliable
         if self.settings.precision is not None:
             values["precision_met"] = self.precise
