@@ -11,8 +11,8 @@ import numpy as np
 import manyserver as ms
 from manyserver.compare import compare
 from manyserver.policies import Policy
+from manyserver.simulation.counts_estimator import CountsEstimator
 from manyserver.simulation.replica import step_rate
-from manyserver.simulation.run import Run
 from manyserver.simulation.sampled_replica import SampledReplica
 from manyserver.simulation.settings import checked_settings
 
@@ -68,7 +68,8 @@ def cost_table() -> None:
         for n_servers in (10, 100, 10_000):
             system = ms.System(0.9, pools, n_servers=n_servers)
             start = ms.fixed_point(system, policy).queue_tail.values
-            period = Run(system, policy, start, 1.0, checked_settings(system)).sample_steps
+            settings = checked_settings(system)
+            period = CountsEstimator(system, policy, start, 1.0, 1.0, settings).sample_steps
             replica = SampledReplica(system, policy, start, (1,))
             replica.advance(1, period, period)
             pieces = max(1, STEPS // period)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from manyserver.model import System
 from manyserver.origin import with_origin
 from manyserver.policies import Policy, check_fit
+from manyserver.sizes import SizeLaw
+from manyserver.sizes.service import checked_service
 from manyserver.start import limit_start
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ def compare(
     systems: System | Sequence[System],
     policies: Policy | Sequence[Policy],
     *,
+    sizes: SizeLaw | None = None,
+    discipline: str | None = None,
     against: str = "first",
     seed: int | Sequence[int] = 1,
     precision: float | None = None,
@@ -32,8 +36,9 @@ def compare(
 ) -> xr.Dataset:
     """Simulate policies on one system, or one policy on systems, and tell how they differ.
 
-    All see the same arrivals and departures, so that their difference is known far better than
-    from runs on their own; control variates make it better still.
+    All see the same arrivals and departures, or the same arrivals and sizes where jobs are
+    followed, so that their difference is known far better than from runs on their own; control
+    variates make it better still.
 
     Parameters
     ----------
@@ -41,6 +46,8 @@ def compare(
         With a number of servers, and the same number of pools.
     policies : Policy or sequence of Policy
         If both are sequences, they have the same length and are paired.
+    sizes, discipline
+        As for :func:`manyserver.simulate`; then every job is followed.
     against : {"first", "previous"}
         Which run to subtract from each; the previous one for a grid of arrival rates.
     seed, replications, threads, control_variates, progress
@@ -56,7 +63,8 @@ def compare(
     xarray.Dataset
         What :func:`manyserver.simulate` returns, with a dimension ``run`` (coordinates
         ``policy`` and ``arrival_rate``), and ``sojourn_mean_difference`` and
-        ``jobs_per_server_difference`` with their half-widths. ``variance_ratio`` is how many
+        ``jobs_per_server_difference`` with their half-widths, and ``waiting_mean_difference`` if
+        the discipline is "fcfs". ``variance_ratio`` is how many
         times larger the variance of the difference in ``sojourn_mean`` would be from two
         independent runs of this length, and ``variance_ratio_plain`` the same without control
         variates; they are NaN where a run is compared with itself.
@@ -70,9 +78,9 @@ def compare(
 
     Notes
     -----
-    Time is matched step by step, not by the clock: with a higher arrival rate a step takes less
-    of it. Policies that differ in where an arrival may look, as Hybrid SQ(d) from SQ(d), see
-    different departures in part; the ratios say what is left.
+    Time is matched step by step, or arrival by arrival, not by the clock: with a higher arrival
+    rate a step takes less of it. Policies that differ in where an arrival may look, as Hybrid
+    SQ(d) from SQ(d), see different departures in part; the ratios say what is left.
 
     Examples
     --------
@@ -85,29 +93,28 @@ def compare(
     # Imported here since numba takes a second to load.
     import xarray as xr
 
-    from manyserver.simulation import Run, checked_settings, run_together
+    from manyserver.simulation import Run, checked_settings, make_estimator, run_together
 
     pairs = _pairs(systems, policies)
     if against not in ("first", "previous"):
         raise ValueError(f"against = {against!r}: must be 'first' or 'previous'")
-    runs = [
-        Run(
+    if follows_jobs := sizes is not None or discipline is not None:
+        sizes, discipline = checked_service(sizes, discipline)
+    runs = []
+    for system, policy in pairs:
+        settings = checked_settings(
             system,
-            policy,
-            *limit_start(system, policy),
-            checked_settings(
-                system,
-                seed=seed,
-                precision=precision,
-                horizon=horizon,
-                replications=replications,
-                threads=threads,
-                max_events=max_events,
-                control_variates=control_variates,
-            ),
+            seed=seed,
+            precision=precision,
+            horizon=horizon,
+            replications=replications,
+            threads=threads,
+            max_events=max_events,
+            control_variates=control_variates,
+            follows_jobs=follows_jobs,
         )
-        for system, policy in pairs
-    ]
+        limit = limit_start(system, policy)
+        runs.append(Run(make_estimator(system, policy, *limit, settings, sizes, discipline)))
     results = run_together(runs, progress or (lambda _: None), previous=against == "previous")
     joined = xr.concat(
         results, "run", data_vars="all", coords="different", compat="equals", join="outer"
@@ -120,6 +127,8 @@ def compare(
         joined.assign_coords(labels),
         systems,
         policies,
+        sizes=sizes,
+        discipline=discipline,
         seed=seed,
         against=against,
         precision=runs[0].settings.precision,

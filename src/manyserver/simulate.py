@@ -12,6 +12,7 @@ from manyserver.model import System
 from manyserver.origin import with_origin
 from manyserver.policies import Policy, check_fit
 from manyserver.sizes import SizeLaw
+from manyserver.sizes.service import checked_service
 from manyserver.start import limit_start
 
 if TYPE_CHECKING:
@@ -51,9 +52,10 @@ def simulate(
     batches. Where servers announce themselves the limit does not tell how slowly the system
     settles; then a pilot does, also for a given horizon.
 
-    Where jobs are followed, the warm-up also lasts until nearly all large jobs that are in service
-    at the start have left, and warm-up and batches are longer by the mean of what is left of a job
-    at a random time. With sizes of infinite variance no interval is reliable, and a note in the
+    Where jobs are followed, replications are long. The warm-up also lasts until nearly all large
+    jobs that are in service at the start have left, warm-up and batches are longer by the mean of
+    what is left of a job at a random time, and no warm-up takes more of a replication than what is
+    measured. With sizes of infinite variance no interval is reliable, and a note in the
     attributes says so. Quantiles come from histograms with bins of 0.8 %.
 
     Parameters
@@ -79,8 +81,7 @@ def simulate(
         Measured time of each replication, instead of a precision.
     replications : int
         Independent runs; for a precision, as many more as it takes, and 32 at least where they are
-        short. Where jobs are followed, it is
-        their length that grows.
+        short.
     threads : int, optional
         Replications simulated at a time; all cores by default.
     max_events : float
@@ -101,7 +102,7 @@ def simulate(
         Has ``load()``, which returns a dictionary of arrays, empty at first, and ``save(arrays)``.
         The replications are kept there for later calls that differ in `precision`,
         `replications`, `control_variates` or `threads` alone; others ignore them. The result is
-        the same without. Jobs that are followed are not kept.
+        the same without.
 
     Returns
     -------
@@ -133,7 +134,7 @@ def simulate(
         (size_decile). ``pool_share`` (pool); ``little_residual``, by how much the time
         in system differs if it is summed over jobs or over servers, zero up to rounding;
         ``n_jobs`` and ``n_unfinished``, the jobs that had not left when the events were used up.
-        Not the variances over time and the messages.
+        Not the messages.
 
         The attributes say what was simulated: system, policy, sizes, discipline, seed, options,
         and the version of this package.
@@ -159,14 +160,10 @@ def simulate(
     """
     check_fit(system, policy)
     # Imported here because numba takes a second to load, and reads its settings when it is loaded.
-    from manyserver.simulation import Run, checked_settings
-    from manyserver.simulation.jobs import DEFAULT_PRECISION, JobRun, checked_jobs
+    from manyserver.simulation import Run, checked_settings, make_estimator
 
-    service = None
-    if sizes is not None or discipline is not None:
-        service = checked_jobs(sizes, discipline, moments)
-        if precision is None and horizon is None:
-            precision = DEFAULT_PRECISION
+    if follows_jobs := sizes is not None or discipline is not None:
+        sizes, discipline = checked_service(sizes, discipline)
     settings = checked_settings(
         system,
         seed=seed,
@@ -177,22 +174,19 @@ def simulate(
         max_events=max_events,
         control_variates=control_variates,
         moments=moments,
+        follows_jobs=follows_jobs,
     )
     limit = limit_start(system, policy)
     if start is not None:
         limit = limit._replace(tails=start, correction=math.inf)
-    run: Run | JobRun
-    if service is None:
-        run = Run(system, policy, *limit, settings, cache)
-    else:
-        run = JobRun(system, policy, *service, limit.tails, limit.relaxation_time, settings)
+    run = Run(make_estimator(system, policy, *limit, settings, sizes, discipline), cache)
     run.simulate(progress or (lambda _: None))
     return with_origin(
         run.result(),
         system,
         policy,
-        sizes=None if service is None else service[0],
-        discipline=None if service is None else service[1],
+        sizes=sizes,
+        discipline=discipline,
         seed=seed,
         precision=settings.precision,
         horizon=horizon,

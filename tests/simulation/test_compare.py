@@ -5,6 +5,7 @@ import pytest
 
 import manyserver as ms
 from manyserver.compare import compare
+from manyserver.simulation.jobs.replica import JobReplica
 from manyserver.simulation.sampled_replica import SampledReplica
 
 ONE_POOL = [ms.Pool(1, 1)]
@@ -91,3 +92,52 @@ def test_pools_must_match() -> None:
     systems = [ms.System(0.5, pools, n_servers=10) for pools in (ONE_POOL, TWO_POOLS)]
     with pytest.raises(ValueError, match=r"have \[1, 2\] pools"):
         compare(systems, SQ2)
+
+
+@pytest.mark.parametrize("discipline", ["ps", "fcfs"])
+def test_policies_see_the_same_jobs(discipline: str, seed: int) -> None:
+    """The times of arrivals, the sizes and the first servers looked at, also after a warm-up."""
+    system = ms.System(0.8, TWO_POOLS, n_servers=100)
+    sizes = ms.sizes("hyperexponential", scv=4)
+    starts = [np.ones((2, 2)), np.ones((2, 12))]
+    replicas = [
+        JobReplica(system, ms.policy("sq", d=d), sizes, discipline == "ps", start, (seed, 37))
+        for d, start in zip((2, 5), starts, strict=True)
+    ]
+    for replica in replicas:
+        replica.warm_up(100_000)
+    one, other = replicas
+    assert (one.stream.gap == other.stream.gap).all()
+    assert (one.stream.size == other.stream.size).all()
+    assert (one.step, one.item) == (other.step, other.item)
+    assert (one.block.drawn[:128] == other.block.drawn[:128]).all()
+
+
+@pytest.mark.parametrize("discipline", ["ps", "fcfs"])
+def test_difference_where_jobs_are_followed(discipline: str, seed: int) -> None:
+    """Random routing makes M/G/1 queues; within 4 standard errors, which fails once in 10,000."""
+    system = ms.System(0.6, TWO_POOLS, n_servers=20)
+    parts = np.array([[0.3, 0.7], [0.35, 0.65]])
+    pair = [ms.policy("random", probabilities=row.tolist()) for row in parts]
+    sizes = ms.sizes("hyperexponential", scv=4)
+    rates, speeds = 0.6 * parts / system.fractions, system.speeds
+    waits = rates * (1 + sizes.scv) / speeds**2 / (2 * (1 - rates / speeds))
+    sojourns = 1 / (speeds - rates) if discipline == "ps" else 1 / speeds + waits
+    truth = {"sojourn_mean": (parts * sojourns).sum(axis=1)}
+    truth["jobs_per_server"] = 0.6 * truth["sojourn_mean"]
+    if discipline == "fcfs":
+        truth["waiting_mean"] = (parts * waits).sum(axis=1)
+    result = compare(
+        system, pair, sizes=sizes, discipline=discipline, seed=(seed, 38), precision=0.02
+    )
+    assert {str(name) for name in result if str(name).endswith("_difference")} == {
+        f"{name}_difference" for name in truth
+    }
+    for name, values in truth.items():
+        difference, half_width = (
+            float(result[f"{name}_difference{suffix}"][1]) for suffix in ("", "_half_width")
+        )
+        assert abs(difference - np.diff(values)[0]) <= 2 * half_width
+    assert result.variance_ratio_plain[1] > 3
+    assert result.variance_ratio[1] > 1.3
+    assert result.attrs["discipline"] == discipline

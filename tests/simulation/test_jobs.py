@@ -222,9 +222,16 @@ def test_small_systems(
     """Exponential sizes have the exact chain's means under both disciplines, also with buffers."""
     pools = [ms.Pool("1/2", "2/3", buffer=3), ms.Pool("1/2", "4/3", buffer=2)]
     system, policy = ms.System(rate, pools, n_servers=4), ms.policy(name, **parameters)
-    exact = ms.exact(system, policy)
+    with_moments = name != "pull"
+    exact = ms.exact(system, policy, moments=with_moments)
     result = ms.simulate(
-        system, policy, discipline=discipline, seed=(seed, 7), horizon=3000.0, replications=4
+        system,
+        policy,
+        discipline=discipline,
+        seed=(seed, 7),
+        horizon=3000.0,
+        replications=4,
+        moments=with_moments,
     )
     for variable in (
         "sojourn_mean",
@@ -237,6 +244,21 @@ def test_small_systems(
     if name == "pull":
         variable = "empty_router_probability"
         assert_close(result, variable, exact[variable].values)
+    if with_moments:
+        assert_close(result, "jobs_per_server_variance", float(exact.jobs_per_server_variance))
+        for variable in ("queue_tail_variance", "occupancy_covariance"):
+            # What varies; what cannot be has no half-width.
+            varies = np.abs(exact[variable].values) > 1e-9
+            assert_close(
+                result.assign(
+                    {
+                        name: result[name].where(varies, 0.0)
+                        for name in (variable, variable + "_half_width")
+                    }
+                ),
+                variable,
+                np.where(varies, exact[variable].values, 0.0),
+            )
     if discipline == "fcfs":
         law = ms.sojourn_law(system, policy, state=exact)
         for variable in ("sojourn_variance", "waiting_mean", "pool_sojourn_mean", "pool_share"):
@@ -313,7 +335,6 @@ BAD = [
     ({"sizes": "exponential"}, "sizes = 'exponential': must be a law"),
     ({"sizes": ms.sizes("exponential", mean=2)}, "sizes: have mean 2; must have mean 1"),
     ({"discipline": "lifo"}, "discipline = 'lifo': must be one of ps, fcfs"),
-    ({"discipline": "ps", "moments": True}, "moments = True"),
 ]
 
 
@@ -322,6 +343,5 @@ def test_bad_parameters(parameters: dict[str, object], message: str) -> None:
     system = ms.System(0.9, ONE_POOL, n_servers=50)
     with pytest.raises(ValueError, match=message):
         ms.simulate(system, SQ2, **parameters)  # type: ignore[arg-type]
-    if "moments" not in parameters:
-        with pytest.raises(ValueError, match=message):
-            ms.fixed_point(system, SQ2, **parameters)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=message):
+        ms.fixed_point(system, SQ2, **parameters)  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from manyserver.simulation.lengths import Lengths, kept_pieces, make_plan
 ONE_POOL = [ms.Pool(1, 1)]
 TWO_POOLS = [ms.Pool("1/2", "2/3"), ms.Pool("1/2", "4/3")]
 SQ2 = ms.policy("sq", d=2)
+HYPER = ms.sizes("hyperexponential", scv=4)
 
 
 class Memory:
@@ -39,32 +40,40 @@ def content(result: xr.Dataset) -> dict[str, bytes]:
     ("smaller", "larger"),
     [
         ({"precision": 0.01}, {"precision": 0.0008}),
-        ({"precision": 0.01, "replications": 3}, {"precision": 0.01, "replications": 11}),
+        ({"precision": 0.01, "replications": 3}, {"precision": 0.01, "replications": 15}),
         ({"horizon": 800.0, "replications": 2}, {"horizon": 800.0, "replications": 9}),
     ],
     ids=["precision", "replications", "horizon"],
 )
 @pytest.mark.parametrize(
-    ("pools", "policy"),
+    ("pools", "policy", "service"),
     [
-        (TWO_POOLS, ms.policy("scheme1", d=[2, 2])),
-        (ONE_POOL, ms.policy("jsq")),
-        (ONE_POOL, ms.policy("pull", routers=3)),
+        (TWO_POOLS, ms.policy("scheme1", d=[2, 2]), {}),
+        (ONE_POOL, ms.policy("jsq"), {}),
+        (ONE_POOL, ms.policy("pull", routers=3), {}),
+        (TWO_POOLS, ms.policy("scheme2", d=[2, 2]), {"sizes": HYPER, "discipline": "ps"}),
+        (ONE_POOL, ms.policy("jiq"), {"sizes": HYPER, "discipline": "fcfs"}),
     ],
-    ids=["sampled", "counts", "pull"],
+    ids=["sampled", "counts", "pull", "ps", "fcfs"],
 )
 def test_the_result_does_not_depend_on_earlier_requests(
     pools: list[ms.Pool],
     policy: ms.policies.Policy,
+    service: dict[str, Any],
     smaller: dict[str, Any],
     larger: dict[str, Any],
     seed: int,
 ) -> None:
     system = ms.System(0.9, pools, n_servers=10)
     cache = Memory()
+    if service and "precision" in smaller:
+        # Jobs that are followed are known less precisely.
+        smaller, larger = (
+            {**options, "precision": 10 * options["precision"]} for options in (smaller, larger)
+        )
 
     def run(options: dict[str, Any], cache: Memory | None = None) -> xr.Dataset:
-        return simulate(system, policy, seed=(seed, 41), cache=cache, **options)
+        return simulate(system, policy, seed=(seed, 41), cache=cache, **service, **options)
 
     few = run(smaller, cache)
     assert (cache.reused, cache.needed) == (0, int(few.n_replications))

@@ -22,6 +22,7 @@ import numpy as np
 
 from manyserver.model import System
 from manyserver.simulation.replica import Measured
+from manyserver.simulation.samples import Samples
 from manyserver.statistics.estimates import Controls
 
 __all__ = ["VISITS", "make_controls", "often_visited", "sampled"]
@@ -49,16 +50,16 @@ def often_visited(joins: np.ndarray) -> np.ndarray:
     return np.asarray(np.logical_and.accumulate(often, axis=1))
 
 
-def sampled(system: System, batches: Measured) -> tuple[np.ndarray, np.ndarray]:
+def sampled(system: System, samples: Samples) -> tuple[np.ndarray, np.ndarray]:
     """Return means over the samples of the queue tails and of the joining law.
 
     Returns
     -------
     tails, choices : numpy.ndarray, shape (batch, pool, level)
     """
-    count = batches.samples.taken[:, :1, None]
+    count = samples.taken[:, :1, None]
     servers = np.array(system.counts)[:, None]
-    return batches.samples.tails / (count * servers), batches.samples.choices / count
+    return samples.tails / (count * servers), samples.choices / count
 
 
 def make_controls(
@@ -84,7 +85,7 @@ def make_controls(
 
 def _columns(system: System, batches: Measured, each: int) -> np.ndarray:
     """Return the control variates of a run, at most `each` levels of a pool."""
-    tails, choices = sampled(system, batches)
+    tails, choices = sampled(system, batches.samples)
     joining = np.cumsum(choices[:, :, ::-1], axis=2)[:, :, ::-1]
     work = system.speeds[:, None] * system.fractions[:, None] * tails
     balance = work[:, :, 1:] - system.arrival_rate * joining[:, :, :-1]

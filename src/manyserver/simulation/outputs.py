@@ -1,88 +1,24 @@
 """From what was measured to the outputs, with half-widths."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from manyserver.model import System
 from manyserver.simulation.controls import VISITS, often_visited, sampled
 from manyserver.simulation.lengths import NEVER_SEEN
 from manyserver.simulation.replica import Measured
-from manyserver.simulation.samples import MOMENT_LEVELS, Samples, first_levels
-from manyserver.statistics.estimates import (
-    Controls,
-    Estimate,
-    batch_mean,
-    batch_ratio,
-    merge_batches,
-)
+from manyserver.simulation.samples import MOMENT_LEVELS, Samples
+from manyserver.statistics.estimates import Controls, Estimate, batch_mean, batch_ratio
 
 __all__ = [
     "arrivals",
     "estimates",
-    "joined",
-    "merged",
-    "piece",
     "queues",
     "resolved",
     "sojourn_mean",
     "sojourns",
+    "variances",
     "widened",
 ]
-
-
-def joined(parts: Sequence[Measured]) -> Measured:
-    """Put pieces one after another, with levels up to one more than the highest reached."""
-    levels = 1 + max(_levels_reached(part.tails) for part in parts)
-    cut = [
-        Measured(
-            first_levels(part.tails, levels),
-            first_levels(part.joins, levels),
-            first_levels(part.leaves, levels),
-            part.blocked,
-            part.tallies,
-            part.samples.with_levels(levels),
-        )
-        for part in parts
-    ]
-    samples = zip(*(part.samples for part in cut), strict=True)
-    return Measured(
-        np.concatenate([part.tails for part in cut]),
-        np.concatenate([part.joins for part in cut]),
-        np.concatenate([part.leaves for part in cut]),
-        np.concatenate([part.blocked for part in cut]),
-        np.concatenate([part.tallies for part in cut]),
-        Samples(*map(np.concatenate, samples)),
-    )
-
-
-def _levels_reached(tails: np.ndarray) -> int:
-    """Return the number of levels, from 0 to the highest that was reached; at least two."""
-    return max(2, 1 + int(np.flatnonzero(tails.any(axis=(0, 1)))[-1]))
-
-
-def piece(pieces: Measured, number: int) -> Measured:
-    """Return one of the pieces."""
-    here = slice(number, number + 1)
-    cut = {name: values[here] for name, values in pieces._asdict().items() if name != "samples"}
-    return Measured(**cut, samples=Samples(*(sums[here] for sums in pieces.samples)))
-
-
-def merged(pieces: Measured, size: int) -> Measured:
-    """Merge every `size` consecutive pieces into one."""
-    return Measured(
-        merge_batches(pieces.tails, size),
-        _summed(pieces.joins, size),
-        _summed(pieces.leaves, size),
-        _summed(pieces.blocked, size),
-        _summed(pieces.tallies, size),
-        Samples(*(_summed(sums, size) for sums in pieces.samples)),
-    )
-
-
-def _summed(values: np.ndarray, size: int) -> np.ndarray:
-    """Add up every `size` consecutive pieces."""
-    return np.asarray(values.reshape(len(values) // size, size, *values.shape[1:]).sum(axis=1))
 
 
 def sojourns(
@@ -124,7 +60,9 @@ def _tails(system: System, batches: Measured, controls: Controls | None) -> np.n
     """Return the queue tails from samples if there are controls for them, or over all the time."""
     if controls is None:
         return batches.tails
-    return np.where(often_visited(batches.joins), sampled(system, batches)[0], batches.tails)
+    return np.where(
+        often_visited(batches.joins), sampled(system, batches.samples)[0], batches.tails
+    )
 
 
 def queues(system: System, batches: Measured, controls: Controls | None) -> np.ndarray:
@@ -166,7 +104,7 @@ def estimates(
         "joining_rate": _cut(joins),
         "blocking_probability": _blocking(system, batches, controls),
     }
-    outputs |= _moments(system, batches, often, controls)
+    outputs |= variances(system, batches.samples, often, controls)
     return resolved(outputs, arrivals(batches))
 
 
@@ -250,7 +188,7 @@ def _joins(
         held = _occupancy(batches.tails) * np.array(system.counts)[:, None] * length
         waits = batch_ratio(waiting, arrivals)
         return batch_ratio(batches.joins, held), waits
-    tails, choices = sampled(system, batches)
+    tails, choices = sampled(system, batches.samples)
     waits = batch_mean(_if_often(choices[:, :, 1:].sum(axis=(1, 2)), waiting, controls), controls)
     # Arrivals that find level k are as many as the visits to level k + 1.
     leave_often = np.concatenate([often[:, 1:], np.zeros((len(often), 1), dtype=bool)], axis=1)
@@ -266,13 +204,21 @@ def _occupancy(tails: np.ndarray) -> np.ndarray:
     return -np.diff(tails, axis=-1, append=0.0)
 
 
-def _moments(
-    system: System, batches: Measured, often: np.ndarray, controls: Controls | None
+def variances(
+    system: System, samples: Samples, often: np.ndarray, controls: Controls | None
 ) -> dict[str, Estimate]:
-    """Estimate variances over time, N times, from the deviations from the estimated means."""
-    samples, servers = batches.samples, sum(system.counts)
+    """Estimate variances over time, N times, from the deviations from the estimated means.
+
+    Parameters
+    ----------
+    samples : Samples
+        Sums over the samples of each batch.
+    often : numpy.ndarray, shape (pool, level)
+        Levels that are visited often enough to be adjusted.
+    """
+    servers = sum(system.counts)
     count = samples.taken[:, 0]
-    tails, _ = sampled(system, batches)
+    tails, _ = sampled(system, samples)
     mean = _adjusted(tails, often, controls).mean(axis=0)
     squares = samples.squares / (count[:, None, None] * np.array(system.counts)[:, None] ** 2)
     variance = servers * (squares - 2 * mean * tails + mean**2)
@@ -289,22 +235,22 @@ def _moments(
         ),
     }
     if samples.products.shape[2]:
-        outputs["occupancy_covariance"] = _covariance(system, batches, often, controls)
+        outputs["occupancy_covariance"] = _covariance(system, samples, often, controls)
     return outputs
 
 
 def _covariance(
-    system: System, batches: Measured, often: np.ndarray, controls: Controls | None
+    system: System, samples: Samples, often: np.ndarray, controls: Controls | None
 ) -> Estimate:
     """Estimate N times the covariance of the fractions of servers in two classes."""
-    levels = batches.tails.shape[2] - 1
+    levels = samples.tails.shape[2] - 1
     used = min(levels, MOMENT_LEVELS)
     servers = np.array(system.counts)
-    products = batches.samples.products[:, :, :used, :, :used]
+    products = samples.products[:, :, :used, :, :used]
     # The kernel adds up one half of the pairs.
-    products = _mirrored(products) / batches.samples.taken[:, 1, None, None, None, None]
+    products = _mirrored(products) / samples.taken[:, 1, None, None, None, None]
     products = products / (servers[:, None, None, None] * servers[:, None])
-    held = _occupancy(sampled(system, batches)[0])[:, :, :used]
+    held = _occupancy(sampled(system, samples)[0])[:, :, :used]
     mean = _adjusted(held, often[:, :used], controls).mean(axis=0)
     cross = held[..., None, None] * mean
     centred = products - cross - np.moveaxis(cross, (1, 2), (3, 4)) + mean[..., None, None] * mean

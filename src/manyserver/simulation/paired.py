@@ -2,7 +2,9 @@
 
 A step of the kernel is an arrival or a departure, and looks at a first server, by random words
 that do not depend on the policy. Runs with the same seed therefore see the same of these, step by
-step, and their batches are alike. The control variates of both runs explain the difference.
+step, and their batches are alike. Where jobs are followed, the times of arrivals, the sizes and
+the first servers looked at are the same, arrival by arrival. The control variates of both runs
+explain the difference.
 """
 
 from __future__ import annotations
@@ -13,18 +15,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from manyserver.simulation.controls import make_controls
 from manyserver.simulation.lengths import Lengths, make_plan
-from manyserver.simulation.outputs import queues, sojourns
-from manyserver.simulation.replica import Measured
+from manyserver.simulation.pieces import Pieces
 from manyserver.simulation.run import Run
-from manyserver.statistics.estimates import Controls, batch_mean
+from manyserver.statistics.estimates import batch_mean
 from manyserver.variables import DIFFERENCE, HALF_WIDTH
 
 if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["run_together"]
+
+SOJOURN = "sojourn_mean"
 
 
 def run_together(
@@ -76,35 +78,31 @@ def run_together(
 
 
 def _difference(
-    one: tuple[Run, Measured], other: tuple[Run, Measured], *, same: bool
+    one: tuple[Run, Pieces], other: tuple[Run, Pieces], *, same: bool
 ) -> dict[str, float]:
     """Estimate what one run has more than the other."""
     pair = (one, other)
-    wanted = one[0].settings.control_variates and not same
-    systems = [run.system for run, _ in pair]
-    controls = make_controls(systems, [batches for _, batches in pair]) if wanted else None
+    (run, batches), (reference, its) = pair
+    wanted = run.settings.control_variates and not same
+    controls = run.estimator.controls(batches, (reference.estimator, its)) if wanted else None
+    mine, theirs = (
+        some.estimator.terms(measured, controls, some.batch_length) for some, measured in pair
+    )
     values: dict[str, float] = {}
-    for name, terms in (("jobs_per_server", _jobs), ("sojourn_mean", _sojourns)):
-        mine, its = (terms(run, batches, controls) for run, batches in pair)
-        value, half_width = batch_mean(mine - its, controls)
+    for name in mine:
+        value, half_width = batch_mean(mine[name] - theirs[name], controls)
         values[name + DIFFERENCE] = float(value)
         values[name + DIFFERENCE + HALF_WIDTH] = float(half_width) if not same else 0.0
-    variance = _variance(mine - its)
+    variance = _variance(mine[SOJOURN] - theirs[SOJOURN])
     for name, alone in (("variance_ratio", True), ("variance_ratio_plain", False)):
-        apart = sum(
-            _variance(_sojourns(run, batches, run.controls(batches) if alone else None))
-            for run, batches in pair
-        )
+        apart = sum(_variance(_sojourns(*each, alone)) for each in pair)
         values[name] = apart / variance if variance > 0 else math.nan
     return values
 
 
-def _jobs(run: Run, batches: Measured, controls: Controls | None) -> np.ndarray:
-    return np.asarray(queues(run.system, batches, controls) @ run.system.fractions)
-
-
-def _sojourns(run: Run, batches: Measured, controls: Controls | None) -> np.ndarray:
-    return sojourns(run.system, batches, controls, run.batch_length)
+def _sojourns(run: Run, batches: Pieces, adjusted: bool) -> np.ndarray:
+    controls = run.controls(batches) if adjusted else None
+    return run.estimator.terms(batches, controls, run.batch_length)[SOJOURN]
 
 
 def _variance(batches: np.ndarray) -> float:

@@ -3,15 +3,43 @@
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from manyserver.model import System
 from manyserver.simulation.lengths import PILOT_PIECES, PILOT_TIME, WARM_UP
-from manyserver.simulation.replica import Replica
 from manyserver.statistics.estimates import autocorrelation_time
 
-__all__ = ["Pilot", "jobs_per_server", "simulate_pilot"]
+__all__ = ["Pilot", "Simulated", "jobs_per_server", "simulate_pilot"]
+
+
+class Tails(Protocol):
+    """What a pilot needs of what was measured."""
+
+    @property
+    def tails(self) -> np.ndarray:
+        """Time average of the queue tails, shape (piece, pool, level)."""
+
+
+class Simulated(Protocol):
+    """What a pilot needs of a replica.
+
+    Attributes
+    ----------
+    system : System
+    rate : float
+        Steps per unit of time.
+    """
+
+    system: System
+    rate: float
+
+    def warm_up(self, steps: int) -> None:
+        """Simulate without measuring."""
+
+    def advance(self, pieces: int, steps: int) -> Tails:
+        """Simulate pieces of so many steps."""
 
 
 class Pilot(NamedTuple):
@@ -23,12 +51,12 @@ class Pilot(NamedTuple):
     """Steps that it took."""
 
 
-def jobs_per_server(replica: Replica, tails: np.ndarray) -> np.ndarray:
+def jobs_per_server(replica: Simulated, tails: np.ndarray) -> np.ndarray:
     """Return the mean number of jobs in every piece, shape (piece,).
 
     Parameters
     ----------
-    replica : Replica
+    replica : Simulated
         Of the system.
     tails : numpy.ndarray, shape (piece, pool, level)
     """
@@ -36,13 +64,13 @@ def jobs_per_server(replica: Replica, tails: np.ndarray) -> np.ndarray:
 
 
 def simulate_pilot(
-    replicas: Sequence[Replica], relaxation_time: float, most_steps: float, threads: int
+    replicas: Sequence[Simulated], relaxation_time: float, most_steps: float, threads: int
 ) -> Pilot:
     """Simulate until the autocorrelation time of the number of jobs is known.
 
     Parameters
     ----------
-    replicas : sequence of Replica
+    replicas : sequence of Simulated
         `PILOT_REPLICATIONS`, with random numbers of their own.
     relaxation_time : float
         Time in which the system forgets its start, as far as that is known.
@@ -58,7 +86,7 @@ def simulate_pilot(
     steps = max(1, math.floor(length * shorter / PILOT_PIECES))
     first = math.floor(warm_up * shorter)
 
-    def advance(replica: Replica) -> np.ndarray:
+    def advance(replica: Simulated) -> np.ndarray:
         return jobs_per_server(replica, replica.advance(PILOT_PIECES, steps).tails)
 
     with ThreadPoolExecutor(threads) as pool:

@@ -23,7 +23,7 @@ from manyserver.model import System
 from manyserver.policies import Policy, Sampling, full
 from manyserver.policies.messages import messages
 from manyserver.simulation.random import seeded_words
-from manyserver.simulation.samples import Samples, make_samples
+from manyserver.simulation.samples import Samples, first_levels, make_samples
 from manyserver.statistics.estimates import Controls, Estimate, batch_ratio
 
 __all__ = ["Measured", "Replica", "messages_per_customer", "spread", "step_rate"]
@@ -55,6 +55,15 @@ class Measured(NamedTuple):
     """Sums of the kernel's own, shape (piece, tally)."""
     samples: Samples
     """Sums over the samples."""
+
+    def with_levels(self, levels: int) -> "Measured":
+        """Cut or pad to a number of levels."""
+        return self._replace(
+            tails=first_levels(self.tails, levels),
+            joins=first_levels(self.joins, levels),
+            leaves=first_levels(self.leaves, levels),
+            samples=self.samples.with_levels(levels),
+        )
 
     @property
     def accepted(self) -> np.ndarray:

@@ -7,21 +7,16 @@ many there are. So a request for more of them finds those of an earlier one as t
 import hashlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from manyserver.model import System
-from manyserver.policies import Policy
-from manyserver.simulation.kernels import make_replica
+from manyserver.simulation.estimator import Estimator, Replication
 from manyserver.simulation.lengths import PILOT_REPLICATIONS, WITH_SERIES, Plan, kept_pieces
-from manyserver.simulation.outputs import joined, merged
-from manyserver.simulation.pilot import Pilot, jobs_per_server, simulate_pilot
-from manyserver.simulation.replica import STEPS_PER_PIECE, Measured, Replica
-from manyserver.simulation.samples import Samples
-from manyserver.simulation.settings import Settings
+from manyserver.simulation.pieces import Pieces, joined, packed, part, unpacked
+from manyserver.simulation.pilot import Pilot, simulate_pilot
 
-__all__ = ["Cache", "Replication", "Replications"]
+__all__ = ["Cache", "Replications"]
 
 PILOT, MEASURED = 0, 1
 """Last word of the seed of a replica."""
@@ -48,52 +43,25 @@ class Cache(Protocol):
         """Keep arrays, in place of those before."""
 
 
-class Replication(NamedTuple):
-    """What is kept of a replication."""
-
-    measured: Measured
-    """Its pieces, merged to :func:`~manyserver.simulation.lengths.kept_pieces`."""
-    series: np.ndarray
-    """Jobs per server in fine pieces, shape (fine piece,); empty but for the first few."""
-
-
 class Replications:
     """The replications of a system with a policy.
 
     Parameters
     ----------
-    system : System
-        With a number of servers.
-    policy : Policy
-    start : numpy.ndarray, shape (pool, level)
-        Queue tails to start from.
-    relaxation_time : float
-        Time in which the system forgets its start, as far as that is known.
-    settings : Settings
+    estimator : Estimator
+        Says what is simulated.
     cache : Cache, optional
         Where they are kept.
 
     Attributes
     ----------
     done : list of Replication
-    kernel : Replica
-        One that is not simulated, for what it knows of its kernel.
     simulated_steps : int
         Steps that were simulated here, and not found.
     """
 
-    def __init__(
-        self,
-        system: System,
-        policy: Policy,
-        start: np.ndarray,
-        relaxation_time: float,
-        settings: Settings,
-        cache: Cache | None = None,
-    ):
-        self.system, self.policy, self.start = system, policy, start
-        self.relaxation_time, self.settings, self.cache = relaxation_time, settings, cache
-        self.kernel = self._replica(0, PILOT)
+    def __init__(self, estimator: Estimator[Any], cache: Cache | None = None):
+        self.estimator, self.settings, self.cache = estimator, estimator.settings, cache
         self.simulated_steps = 0
         self._pilot: Pilot | None = None
         self._plan: Plan | None = None
@@ -102,18 +70,17 @@ class Replications:
             self._find(cache.load())
         self._found = len(self.done)
 
-    def _replica(self, number: int, use: int) -> Replica:
-        seed = (*self.settings.seed, number, use)
-        return make_replica(self.system, self.policy, self.start, seed)
-
     @property
     def pilot(self) -> Pilot:
         """What a pilot tells, simulated when it is asked for first."""
         if self._pilot is None:
-            replicas = [self._replica(number, PILOT) for number in range(PILOT_REPLICATIONS)]
+            seeds = [(*self.settings.seed, n, PILOT) for n in range(PILOT_REPLICATIONS)]
             most = PILOT_SHARE * self.settings.max_events
             self._pilot = simulate_pilot(
-                replicas, self.relaxation_time, most, self.settings.threads
+                [self.estimator.replica(seed) for seed in seeds],
+                self.estimator.relaxation_time,
+                most,
+                self.settings.threads,
             )
             self.simulated_steps += self._pilot.steps
         return self._pilot
@@ -139,8 +106,8 @@ class Replications:
 
     def _simulated(self, number: int) -> Replication:
         assert self._plan is not None
-        replica = self._replica(number, MEASURED)
-        return simulate(replica, self._plan, number, self.settings.moments)
+        seed = (*self.settings.seed, number, MEASURED)
+        return self.estimator.simulate(seed, self._plan, number)
 
     # Keeping them
 
@@ -148,24 +115,12 @@ class Replications:
     def _identity(self) -> bytes:
         """Digest of all that replications depend on but the code."""
         chosen = self.settings
-        told = (
-            self.system,
-            self.policy,
-            self.relaxation_time,
-            chosen.seed,
-            chosen.horizon,
-            chosen.moments,
-            chosen.max_events,
-            self.start.shape,
-            self.start.tobytes(),
-        )
+        told = (*self.estimator.identity, chosen.horizon, chosen.max_events)
         return hashlib.sha256(repr(told).encode()).digest()
 
     def _arrays(self) -> dict[str, np.ndarray]:
         """Write them as plain arrays, one after another."""
-        every = joined([one.measured for one in self.done])._asdict()
-        every |= {f"samples_{key}": sums for key, sums in every.pop("samples")._asdict().items()}
-        return every | {
+        return packed(joined([one.measured for one in self.done])) | {
             "identity": np.frombuffer(self._identity, dtype=np.uint8),
             "pilot": np.array(self._pilot or (), dtype=float),
             "plan": np.array(self._plan, dtype=np.int64),
@@ -180,35 +135,11 @@ class Replications:
             time, steps = arrays["pilot"].tolist()
             self._pilot = Pilot(time, int(steps))
         self._plan = Plan(*arrays["plan"].tolist())
-        sums = {key: arrays[f"samples_{key}"] for key in Samples._fields}
-        plain = {key: arrays[key] for key in Measured._fields if key != "samples"}
-        first, rows = 0, len(plain["tails"])
+        every: Pieces = unpacked(self.estimator.kind, arrays)
+        first, rows = 0, len(every.tails)
         while first < rows:
             number = len(self.done)
             here = slice(first, first + kept_pieces(number, self._plan.pieces))
-            samples = Samples(**{key: values[here] for key, values in sums.items()})
-            measured = Measured(
-                **{key: values[here] for key, values in plain.items()}, samples=samples
-            )
             series = arrays["series"][number] if number < WITH_SERIES else np.zeros(0)
-            self.done.append(Replication(measured, series))
+            self.done.append(Replication(part(every, here), series))
             first = here.stop
-
-
-def simulate(replica: Replica, plan: Plan, number: int, moments: bool) -> Replication:
-    """Warm up and measure."""
-    replica.warm_up(plan.warm_up)
-    head = plan.head if number < WITH_SERIES else 0
-    parts, series = [], np.zeros(0)
-    if head:
-        fine = replica.advance(head * plan.fine, plan.steps, plan.period, moments)
-        series = jobs_per_server(replica, fine.tails)
-        parts.append(merged(fine, plan.fine))
-    if head < plan.pieces:
-        # A piece may be longer than what the kernel takes at once.
-        cuts = 1 if plan.fine * plan.steps <= STEPS_PER_PIECE else plan.fine
-        steps = plan.fine * plan.steps // cuts
-        rest = replica.advance((plan.pieces - head) * cuts, steps, plan.period, moments)
-        parts.append(merged(rest, cuts))
-    size = plan.pieces // kept_pieces(number, plan.pieces)
-    return Replication(joined([merged(joined(parts), size)]), series)

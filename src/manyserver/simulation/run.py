@@ -1,5 +1,7 @@
 """From a system and a policy to a labelled result with half-widths.
 
+What is simulated and estimated is said by an estimator (:mod:`manyserver.simulation.estimator`).
+
 Where the refined mean field is close to the system, it is a start that is soon forgotten, and
 there are many short replications. They are independent, and so each is a batch; the two halves of
 all must agree.
@@ -8,7 +10,7 @@ Elsewhere replications are long. They are measured in pieces, which are merged i
 least `BATCH_LENGTH` autocorrelation times. For a precision, a pilot tells the autocorrelation time,
 and so how long a replication is: eight have the fewest batches that an interval may rest on.
 
-In both cases there are as many as the precision takes. Neither their length nor their random
+In all cases there are as many as the precision takes. Neither their length nor their random
 numbers depend on it, so those that a smaller request has measured are the first of them.
 """
 
@@ -17,13 +19,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manyserver.model import System
-from manyserver.policies import Policy
-from manyserver.simulation.controls import make_controls
+from manyserver.simulation.estimator import Estimator
 from manyserver.simulation.lengths import (
     FEWEST_ARRIVALS,
     FEWEST_BATCHES,
@@ -46,21 +46,10 @@ from manyserver.simulation.lengths import (
     make_plan,
     shortest_batch,
     starts_close,
-    steps_between_samples,
 )
-from manyserver.simulation.outputs import (
-    arrivals,
-    estimates,
-    joined,
-    merged,
-    piece,
-    queues,
-    sojourn_mean,
-)
-from manyserver.simulation.replica import Measured
+from manyserver.simulation.pieces import Pieces, joined, merged, part
 from manyserver.simulation.replications import Cache, Replications
-from manyserver.simulation.saturation import certainly_stable, refuse_unstable
-from manyserver.simulation.settings import Settings, checked_start
+from manyserver.simulation.saturation import certainly_stable
 from manyserver.statistics.estimates import Controls, Estimate, autocorrelation_time, batch_mean
 from manyserver.variables import HALF_WIDTH, labelled
 
@@ -82,43 +71,22 @@ class Run:
 
     Parameters
     ----------
-    system : System
-        With a number of servers.
-    policy : Policy
-    start_tails : numpy.ndarray, shape (pool, level)
-        Fraction of the servers of each pool that hold at least ``level`` jobs at first.
-    relaxation_time : float
-        Time in which the system forgets its start; sets the lengths of warm-up and batches.
-    correction : float
-        Relative 1/N correction that leads from the limit to the start, infinite if there is none.
-    settings : Settings
+    estimator : Estimator
     cache : Cache, optional
         Where replications are kept for a later run.
     """
 
-    def __init__(
-        self,
-        system: System,
-        policy: Policy,
-        start_tails: np.ndarray,
-        relaxation_time: float,
-        correction: float,
-        settings: Settings,
-        cache: Cache | None = None,
-    ):
-        policy.check(system)
-        self.margin = refuse_unstable(system, policy)
-        start = checked_start(system, start_tails)
-        self.system, self.settings = system, settings
-        self.relaxation_time, self.correction = relaxation_time, correction
+    def __init__(self, estimator: Estimator[Any], cache: Cache | None = None):
+        self.estimator, self.settings = estimator, estimator.settings
+        self.relaxation_time, self.rate = estimator.relaxation_time, estimator.rate
+        self.sample_steps = estimator.sample_steps
         # Without control variates the fluctuations must be settled, too.
         self.independent = (
-            settings.horizon is None and settings.control_variates and starts_close(correction)
+            self.settings.horizon is None
+            and self.settings.control_variates
+            and starts_close(estimator.correction)
         )
-        self.replications = Replications(system, policy, start, relaxation_time, settings, cache)
-        self.kernel = self.replications.kernel
-        self.rate = self.kernel.rate
-        self.sample_steps = steps_between_samples(system, start, self.rate, self.kernel.tied)
+        self.replications = Replications(estimator, cache)
         self.plan = Plan(0, 1, 1, 1, 1, 1)
         self.count = 0
         self.autocorrelation_time = math.inf
@@ -153,7 +121,7 @@ class Run:
 
     def _short_lengths(self) -> Lengths:
         settling = self.relaxation_time * self.rate
-        lengths = independent_lengths(self.correction, settling, self.sample_steps)
+        lengths = independent_lengths(self.estimator.correction, settling, self.sample_steps)
         most = self._most_steps / self._fewest
         shorter = min(1.0, most / (lengths.warm_up + lengths.measured))
         self.settled = shorter == 1
@@ -163,20 +131,21 @@ class Run:
 
     def _long_lengths(self) -> Lengths:
         horizon = self.settings.horizon
-        if horizon is None or not self.kernel.limit_settles:
+        if horizon is None or not self.estimator.limit_settles:
             self.autocorrelation_time = self.replications.pilot.autocorrelation_time
         slowest = self.relaxation_time
         if math.isfinite(self.autocorrelation_time):
             slowest = max(slowest, self.autocorrelation_time)
         slowest *= self.rate
-        warm_up = WARM_UP * slowest
+        warm_up = max(WARM_UP * slowest, self.estimator.least_warm_up)
         if horizon is not None:
             measured = horizon * self.rate
             left = self._most_steps / self.settings.replications - measured
             self.settled = warm_up <= left
             return Lengths(min(warm_up, max(0.0, left)), measured, slowest, self.sample_steps)
         fewest = FEWEST_CONTROLLED * self.runs_together / PILOT_REPLICATIONS
-        length = max(fewest * shortest_batch(slowest, self.sample_steps), LEAST_WORK)
+        # With the time of a warm-up at least, more of them cost hardly more than longer ones.
+        length = max(fewest * shortest_batch(slowest, self.sample_steps), LEAST_WORK, warm_up)
         most = self._most_steps / self.settings.replications
         shorter = max(0.0, min(1.0, most / (warm_up + length)))
         measured = max(1.0, shorter * length)
@@ -188,8 +157,10 @@ class Run:
         return self.settings.max_events - self.replications.pilot_steps
 
     @property
-    def _steps_each(self) -> int:
-        return self.plan.warm_up + self.plan.measured
+    def _steps_each(self) -> float:
+        done = self.replications.done[: self.count]
+        after = sum(self.estimator.steps_after(one.measured) for one in done)
+        return self.plan.warm_up + self.plan.measured + after / max(1, len(done))
 
     @property
     def needed(self) -> int:
@@ -215,7 +186,7 @@ class Run:
     def _precise_enough(self) -> int:
         """Replications for the precision, by the half-width of those that there are."""
         precision = self.settings.precision or math.inf
-        longer = longer_for_arrivals(arrivals(self.batches()), precision)
+        longer = longer_for_arrivals(self.estimator.arrivals(self.batches()), precision)
         if longer == 1:
             value, half_width = self.sojourn()
             ratio = float(half_width / value) / precision
@@ -250,9 +221,11 @@ class Run:
     @property
     def reliable(self) -> bool:
         """Whether there are enough arrivals and batches, all long enough, and it is stable."""
-        enough = arrivals(self.batches()) >= FEWEST_ARRIVALS and self._rests_on_enough(self.count)
+        batches = self.batches()
+        seen = self.estimator.arrivals(batches) >= FEWEST_ARRIVALS
+        enough = seen and self._rests_on_enough(self.count) and self.estimator.reliable(batches)
         settled = self.settled and not self._drifts
-        return enough and settled and certainly_stable(self.margin)
+        return enough and settled and certainly_stable(self.estimator.margin)
 
     @property
     def _drifts(self) -> bool:
@@ -263,10 +236,15 @@ class Run:
         if not self.independent or self.plan.pieces < HALVES:
             return False
         done = [one.measured for one in self.replications.done[: self.count]]
-        halves = [joined([piece(one, half) for one in done]) for half in range(HALVES)]
-        first, second = (queues(self.system, half, None) for half in halves)
-        change, half_width = batch_mean((second - first) @ self.system.fractions)
+        first, second = (
+            self._jobs(joined([part(one, slice(half, half + 1)) for one in done]))
+            for half in range(HALVES)
+        )
+        change, half_width = batch_mean(second - first)
         return bool(abs(change) > LARGEST_DRIFT * half_width)
+
+    def _jobs(self, batches: Pieces) -> np.ndarray:
+        return self.estimator.terms(batches, None, self.batch_length)["jobs_per_server"]
 
     def _rests_on_enough(self, count: int) -> bool:
         if self.independent:
@@ -312,37 +290,34 @@ class Run:
         """Time of a batch."""
         return self.plan.measured / self.rate / self.batches_each
 
-    def batches(self) -> Measured:
+    def batches(self) -> Any:
         """Merge the pieces into batches, those of all replications one after another."""
         each = self.batches_each
         used = [one.measured for one in self.replications.done[: self.count]]
         return joined([merged(one, len(one.tails) // each) for one in used])
 
-    def controls(self, batches: Measured) -> Controls | None:
+    def controls(self, batches: Pieces) -> Controls | None:
         """Choose the control variates, if there are to be any."""
-        if not self.settings.control_variates:
-            return None
-        return make_controls([self.system], [batches], [self.kernel.own_controls(batches)])
+        return self.estimator.controls(batches) if self.settings.control_variates else None
 
     def sojourn(self) -> Estimate:
         """Estimate the mean sojourn time."""
         batches = self.batches()
-        controls = self.controls(batches)
-        return sojourn_mean(self.system, batches, controls, self.batch_length)
+        return self.estimator.sojourn_mean(batches, self.controls(batches), self.batch_length)
 
     def result(self, more: Mapping[str, object] | None = None) -> xr.Dataset:
         """Estimate every output from the batches, and add `more` variables."""
-        batches = self.batches()
+        estimator, batches = self.estimator, self.batches()
         controls = self.controls(batches)
-        outputs = estimates(self.system, batches, controls, self.batch_length)
-        outputs |= self.kernel.own_outputs(batches, controls)
-        if self.margin is not None:
-            outputs["stability_margin"] = self.margin
+        outputs = estimator.estimates(batches, controls, self.batch_length)
+        if estimator.margin is not None:
+            outputs["stability_margin"] = estimator.margin
         values: dict[str, object] = {}
         for name, estimate in outputs.items():
             values[name], values[name + HALF_WIDTH] = estimate
+        values |= estimator.values(batches, self.batch_length)
         values["simulated_time"] = self.count * self.plan.measured / self.rate
-        values["n_events"] = int(batches.events.sum())
+        values["n_events"] = estimator.events(batches)
         values["n_replications"] = self.count
         values["n_batches"] = len(batches.tails)
         values["n_controls"] = controls.rank if controls else 0
@@ -352,4 +327,9 @@ class Run:
         if self.settings.precision is not None:
             values["precision_met"] = self.precise
         values |= more or {}
-        return labelled(values, self.system, attrs={"method": "simulation"})
+        return labelled(
+            values,
+            estimator.system,
+            coords=estimator.coordinates,
+            attrs=estimator.attributes(self.plan),
+        )

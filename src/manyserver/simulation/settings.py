@@ -10,10 +10,10 @@ from manyserver.checks import checked_array, checked_count, checked_flag, checke
 from manyserver.model import System
 from manyserver.simulation.replica import step_rate
 
-__all__ = ["DEFAULT_PRECISION", "Settings", "checked_settings", "checked_start"]
+__all__ = ["Settings", "checked_settings", "checked_start"]
 
-DEFAULT_PRECISION = 0.0005
-"""Precision if neither a precision nor a horizon is asked for."""
+DEFAULT_PRECISION, DEFAULT_PRECISION_OF_JOBS = 0.0005, 0.005
+"""Precision if neither a precision nor a horizon is asked for; where jobs are followed."""
 
 BYTES_PER_SERVER = 24
 """While the servers are given their queues at the start: place, fraction and level."""
@@ -44,6 +44,7 @@ def checked_settings(
     max_events: float = 1e10,
     control_variates: bool = True,
     moments: bool = False,
+    follows_jobs: bool = False,
 ) -> Settings:
     """Check the parameters of :func:`manyserver.simulate`.
 
@@ -70,7 +71,7 @@ def checked_settings(
             f"precision = {precision!r} and horizon = {horizon!r}: only one of them can be given"
         )
     if precision is None and horizon is None:
-        precision = DEFAULT_PRECISION
+        precision = DEFAULT_PRECISION_OF_JOBS if follows_jobs else DEFAULT_PRECISION
     if threads is not None:
         threads = checked_count("threads", threads, otherwise="None for all cores")
     settings = Settings(

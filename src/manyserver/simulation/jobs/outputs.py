@@ -6,112 +6,172 @@ from typing import NamedTuple
 import numpy as np
 
 from manyserver.model import System
+from manyserver.simulation.controls import often_visited
 from manyserver.simulation.jobs.records import edges
 from manyserver.simulation.jobs.replica import Measured
-from manyserver.simulation.outputs import resolved, widened
-from manyserver.statistics.estimates import (
-    Controls,
-    Estimate,
-    batch_mean,
-    batch_ratio,
-    merge_batches,
-)
+from manyserver.simulation.outputs import resolved, variances, widened
+from manyserver.simulation.samples import MOMENT_LEVELS, Samples, first_levels
+from manyserver.statistics.estimates import Controls, Estimate, batch_mean, batch_ratio
 from manyserver.statistics.histogram import quantile_estimate
 from manyserver.variables import QUANTILES
 
-__all__ = ["Batches", "empty_routers", "estimates", "joined", "make_controls", "sojourn_mean"]
+__all__ = [
+    "JobPieces",
+    "control_columns",
+    "empty_routers",
+    "estimates",
+    "make_pieces",
+    "mean_terms",
+    "sojourn_mean",
+]
 
 ENTRIES = {"sojourn": 0, "waiting": 2}
 """Where the sums of a time and of its square are among the moments."""
+ARRIVALS, BLOCKED, DREW = 0, 1, 3
+"""Columns of `JobPieces.totals`."""
 
 
-class Batches(NamedTuple):
-    """The batches of all replications, one after another."""
+class JobPieces(NamedTuple):
+    """What happened in pieces of equal length, and to the jobs that arrived in them."""
 
     tails: np.ndarray
-    """Time average of the queue tails, shape (batch, pool, level)."""
+    """Time average of the queue tails, shape (piece, pool, level)."""
     joins: np.ndarray
-    """Arrivals that were accepted, by the level that they found, (batch, pool, level)."""
-    arrivals: np.ndarray
-    """All arrivals, shape (batch,)."""
-    blocked: np.ndarray
-    """Arrivals that were not accepted, shape (batch,)."""
-    drew: np.ndarray
-    """Arrivals that drew servers, shape (batch,)."""
-    histograms: dict[str, np.ndarray]
-    """Of sojourn and waiting times, shape (batch, pool, bin)."""
+    """Arrivals that were accepted, by the level that they found, (piece, pool, level)."""
+    length: np.ndarray
+    """Time of a piece, shape (piece,)."""
+    totals: np.ndarray
+    """Arrivals, blocked ones, the work of the others, and those that drew servers, (piece, 4)."""
+    once: np.ndarray
+    """Of a whole replication, in its first piece: departures, time in the system, arrivals after
+    the last piece, and jobs that were not followed until they left, shape (piece, 4)."""
+    sojourn: np.ndarray
+    """Histogram of sojourn times, shape (piece, pool, bin)."""
+    waiting: np.ndarray
+    """The same of waiting times; no bins under processor sharing."""
     moments: np.ndarray
-    """As in the records, shape (batch, pool, 4)."""
+    """As in the records, shape (piece, pool, 4)."""
     slowdown: np.ndarray
-    """As in the records, shape (batch, decile, 2)."""
-    length: float
-    """Time of a batch."""
+    """As in the records, shape (piece, decile, 2)."""
+    samples: Samples
+    """Sums over samples, at equal times."""
+
+    def with_levels(self, levels: int) -> "JobPieces":
+        """Cut or pad to a number of levels."""
+        return self._replace(
+            tails=first_levels(self.tails, levels),
+            joins=first_levels(self.joins, levels),
+            samples=self.samples.with_levels(levels),
+        )
+
+    @property
+    def arrivals(self) -> np.ndarray:
+        """All arrivals, shape (piece,)."""
+        return self.totals[:, ARRIVALS]
+
+    @property
+    def histograms(self) -> dict[str, np.ndarray]:
+        """Histograms of the times that were measured."""
+        found = {name: getattr(self, name) for name in ENTRIES}
+        return {name: counts for name, counts in found.items() if counts.size}
 
 
-def joined(parts: Sequence[Measured], pieces: int, length: float) -> Batches:
-    """Merge the pieces of each batch, and put the batches of all replications together.
+def make_pieces(measured: Measured, fine: int, length: float, moments: bool) -> JobPieces:
+    """Merge the fine pieces of each piece of a replication.
 
     Parameters
     ----------
-    parts : sequence of Measured
-        One for each replication.
-    pieces : int
-        In a batch.
+    measured : Measured
+        With records by piece.
+    fine : int
+        Fine pieces in one.
     length : float
-        Of a piece.
+        Time of a fine piece.
+    moments : bool
+        Whether to add up products of the numbers of servers in two classes.
     """
-    levels = 1 + max(int(np.flatnonzero(part.tails.any(axis=(0, 1)))[-1]) for part in parts) + 1
 
-    def all_of(tables: Sequence[np.ndarray]) -> np.ndarray:
-        wide = [_with_levels(table, levels) for table in tables]
-        return np.concatenate([merge_batches(table, pieces) for table in wide])
+    def by_piece(values: np.ndarray) -> np.ndarray:
+        return np.asarray(values.reshape(-1, fine, *values.shape[1:]).sum(axis=1))
 
-    totals = pieces * np.concatenate([merge_batches(part.totals, pieces) for part in parts])
-    histograms = {
-        name: np.concatenate([getattr(part.records, name) for part in parts]) for name in ENTRIES
-    }
-    return Batches(
-        all_of([part.tails for part in parts]),
-        pieces * all_of([part.joins for part in parts]),
-        totals[:, 0],
-        totals[:, 1],
-        totals[:, 3],
-        {name: counts for name, counts in histograms.items() if counts.size},
-        np.concatenate([part.records.moments for part in parts]),
-        np.concatenate([part.records.slowdown for part in parts]),
-        pieces * length,
+    records = measured.records
+    pieces = len(records.sojourn)
+    once = np.zeros((pieces, 4))
+    once[0] = measured.departures, measured.time_in_system, measured.followed, measured.unfinished
+    waiting = records.waiting if records.waiting.size else np.zeros((pieces, 0, 0), dtype=np.uint32)
+    return JobPieces(
+        by_piece(measured.tails) / fine,
+        by_piece(measured.joins),
+        np.full(pieces, fine * length),
+        by_piece(measured.totals),
+        once,
+        records.sojourn,
+        waiting,
+        records.moments,
+        records.slowdown,
+        _samples(measured.ends.astype(float), fine, moments),
     )
 
 
-def _with_levels(table: np.ndarray, levels: int) -> np.ndarray:
-    """Cut or fill with zeros to a number of levels."""
-    more = max(0, levels - table.shape[2])
-    return np.pad(table, ((0, 0), (0, 0), (0, more)))[:, :, :levels]
+def _samples(ends: np.ndarray, fine: int, moments: bool) -> Samples:
+    """Sample the servers with at least so many jobs, shape (fine piece, pool, level)."""
+    grouped = ends.reshape(-1, fine, *ends.shape[1:])
+    tails = grouped.sum(axis=1)
+    taken = np.full((len(tails), 2), float(fine))
+    totals = np.zeros((len(tails), 3))
+    servers = grouped[:, 0, :, 0].sum(axis=1)
+    totals[:, 0] = ((grouped[:, :, :, 1:].sum(axis=(2, 3)) / servers[:, None]) ** 2).sum(axis=1)
+    held = -np.diff(grouped, axis=3, append=0.0)[..., : MOMENT_LEVELS if moments else 0]
+    missing = (MOMENT_LEVELS if moments else 0) - held.shape[3]
+    held = np.pad(held, ((0, 0), (0, 0), (0, 0), (0, missing)))
+    products = np.einsum("bfpk,bfql->bpkql", held, held)
+    squares = (grouped**2).sum(axis=1)
+    return Samples(taken, tails, squares, np.zeros_like(tails), totals, products)
 
 
-def make_controls(system: System, batches: Batches) -> Controls:
-    """Use that arrivals are Poisson, and that servers do as much work as arrives.
+def control_columns(system: System, batches: JobPieces) -> np.ndarray:
+    """Return what is zero on average, shape (batch, column).
 
-    The second holds for the mean size one, whatever its law, if nobody is blocked.
+    Arrivals are Poisson, and servers do as much work as arrives; the second holds for the mean
+    size one, whatever its law, if nobody is blocked.
     """
     expected = system.arrival_rate * sum(system.counts) * batches.length
     columns = [batches.arrivals / expected - 1]
     if all(pool.buffer is None for pool in system.pools):
         work = batches.tails[:, :, 1] @ (system.fractions * system.speeds)
         columns.append(work / system.arrival_rate - 1)
-    return Controls(np.stack(columns, axis=1))
+    return np.stack(columns, axis=1)
 
 
-def sojourn_mean(batches: Batches, controls: Controls | None) -> Estimate:
+def sojourn_mean(batches: JobPieces, controls: Controls | None) -> Estimate:
     """Estimate the mean sojourn time over the jobs that arrived, each followed until it left."""
-    sums = batches.moments[:, :, 0].sum(axis=1)
-    mean = _ratio(sums, batches.histograms["sojourn"].sum(axis=(1, 2)), controls)
-    return widened(mean, int(batches.arrivals.sum()))
+    return widened(_ratio(*_times(batches, "sojourn"), controls), int(batches.arrivals.sum()))
 
 
-def empty_routers(batches: Batches, controls: Controls | None) -> Estimate:
+def mean_terms(
+    system: System, batches: JobPieces, controls: Controls | None
+) -> dict[str, np.ndarray]:
+    """Return terms that average to a mean, shape (batch,) each, ratios of means linearised."""
+    jobs = batches.tails[:, :, 1:].sum(axis=2) @ system.fractions
+    terms = {"jobs_per_server": controls.adjusted(jobs) if controls else jobs}
+    for name in batches.histograms:
+        sums, count = _times(batches, name)
+        if controls:
+            sums, count = controls.adjusted(sums), controls.adjusted(count)
+        ratio = sums.sum() / count.sum() if count.any() else np.nan
+        terms[f"{name}_mean"] = ratio + (sums - ratio * count) / count.mean()
+    return terms
+
+
+def _times(batches: JobPieces, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sum of a time over jobs and their number, shape (batch,)."""
+    sums = batches.moments[:, :, ENTRIES[name]].sum(axis=1)
+    return sums, batches.histograms[name].sum(axis=(1, 2)).astype(float)
+
+
+def empty_routers(batches: JobPieces, controls: Controls | None) -> Estimate:
     """Estimate the probability that an arrival finds its router without messages."""
-    return _ratio(batches.drew, batches.arrivals, controls)
+    return _ratio(batches.totals[:, DREW], batches.arrivals, controls)
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray, controls: Controls | None) -> Estimate:
@@ -121,9 +181,10 @@ def _ratio(numerator: np.ndarray, denominator: np.ndarray, controls: Controls | 
     return batch_ratio(numerator, denominator, controls)
 
 
-def estimates(system: System, batches: Batches, controls: Controls | None) -> dict[str, Estimate]:
+def estimates(system: System, batches: JobPieces, controls: Controls | None) -> dict[str, Estimate]:
     """Estimate the outputs."""
     outputs = _occupancies(system, batches, controls)
+    outputs |= variances(system, batches.samples, often_visited(batches.joins), controls)
     for name, counts in batches.histograms.items():
         first = ENTRIES[name]
         sums = batches.moments[:, :, first : first + 2]
@@ -163,7 +224,7 @@ def _stack(parts: Sequence[Estimate]) -> Estimate:
 
 
 def _occupancies(
-    system: System, batches: Batches, controls: Controls | None
+    system: System, batches: JobPieces, controls: Controls | None
 ) -> dict[str, Estimate]:
     tails = controls.adjusted(batches.tails) if controls else batches.tails
     tail = batch_mean(tails, controls)
@@ -171,10 +232,10 @@ def _occupancies(
     queues = tails[:, :, 1:].sum(axis=2)
     joins = batches.joins
     held = -np.diff(batches.tails, axis=2, append=0.0)
-    time = held * np.array(system.counts)[:, None] * batches.length
+    time = held * np.array(system.counts)[:, None] * batches.length[:, None, None]
     by_pool = joins.sum(axis=2)
     accepted = by_pool.sum(axis=1)
-    blocked = _ratio(batches.blocked, batches.arrivals, controls)
+    blocked = _ratio(batches.totals[:, BLOCKED], batches.arrivals, controls)
     if all(pool.buffer is None for pool in system.pools):
         blocked = Estimate(np.zeros(()), np.zeros(()))
     return {

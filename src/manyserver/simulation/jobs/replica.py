@@ -34,11 +34,13 @@ from manyserver.simulation.tables import make_block
 from manyserver.sizes import SizeLaw
 from manyserver.variables import DECILES
 
-__all__ = ["JobReplica", "Measured"]
+__all__ = ["JobReplica", "Measured", "event_rate"]
 
 FEWEST_LEVELS = 8
 CHUNK = 1 << 15
 """Arrivals drawn at a time."""
+LEAST_RATE = 0.1
+"""Steps per unit of time and server, at least: a horizon is a whole number of them."""
 FIRST_FOLLOWED, FOLLOWED_LONGER = 8.0, 1.25
 """Time after which one looks first whether all jobs have left, and factor to the next one."""
 
@@ -48,6 +50,8 @@ class Measured(NamedTuple):
 
     tails: np.ndarray
     """Time average of the queue tails, shape (piece, pool, level)."""
+    ends: np.ndarray
+    """Servers that hold at least ``level`` jobs at the end of a piece, (piece, pool, level)."""
     joins: np.ndarray
     """Arrivals that were accepted, by the level that they found, shape (piece, pool, level)."""
     totals: np.ndarray
@@ -62,6 +66,11 @@ class Measured(NamedTuple):
     """Arrivals after the window until all jobs that arrived in it have left."""
     unfinished: int
     """Of these jobs, those that were not followed any longer."""
+
+
+def event_rate(system: System) -> float:
+    """Return the arrivals and departures per unit of time, or more where they are rare."""
+    return max(2.0 * system.arrival_rate, LEAST_RATE) * sum(system.counts)
 
 
 class JobReplica:
@@ -80,7 +89,13 @@ class JobReplica:
         Fraction of the servers of each pool that hold at least ``level`` jobs at first. What is
         left of a job in service then has the law of a random time.
     seed : sequence of int
-        Of this replica's generators.
+        Of this replica's generators. The times of arrivals, the sizes, and the servers that an
+        arrival looks at first depend neither on the policy nor on the start.
+
+    Attributes
+    ----------
+    rate : float
+        Steps of a plan per unit of time, from :func:`event_rate`.
     """
 
     def __init__(
@@ -100,25 +115,22 @@ class JobReplica:
         self.block = make_block(self.looks)
         self.bounds = sizes.quantile(np.arange(1, DECILES) / DECILES)
         self.clock, self.now = np.zeros(1), 0.0
-        shift = self.reseed(seed)
-        jobs = spread(start_tails, system.counts, shift)
+        self.rate = event_rate(system)
+        *state, shift = seeded_words(seed, 13)
+        self.rng = np.array(state, dtype=np.uint64)
+        self.step = self.block.event.size
+        self.generator, at_start = (
+            np.random.Generator(np.random.SFC64([len(seed), *seed, use])) for use in (1, 2)
+        )
+        self._draw_stream()
+        jobs = spread(start_tails, system.counts, float(shift) / 2.0**64)
         levels = FEWEST_LEVELS
         while levels < max(here.max() for here in jobs) + 2:
             levels *= 2
         looks = max(1, self.looks.fresh.size)
-        self.servers = placed(system, sizes, ps, jobs, levels, looks, self.generator)
+        self.servers = placed(system, sizes, ps, jobs, levels, looks, at_start)
         self._use_levels(levels)
-        self.routers = make_routers(policy, np.concatenate(jobs), self.generator)
-
-    def reseed(self, seed: Sequence[int]) -> float:
-        """Start the generators again, and return one more number, uniform on [0, 1)."""
-        *state, more = seeded_words(seed, 13)
-        self.rng = np.array(state, dtype=np.uint64)
-        self.generator = np.random.Generator(np.random.SFC64([len(seed), *seed, 1]))
-        self.step = self.block.event.size
-        self.clock[0] = self.now  # What is left of the time to the next arrival is exponential.
-        self._draw_stream()
-        return float(more) / 2.0**64
+        self.routers = make_routers(policy, np.concatenate(jobs), at_start)
 
     def _draw_stream(self) -> None:
         gaps = self.generator.standard_exponential(CHUNK)
@@ -164,12 +176,24 @@ class JobReplica:
 
     # Simulating
 
-    def warm_up(self, length: float) -> int:
-        """Simulate without measuring, and return the number of arrivals."""
+    def warm_up(self, steps: int) -> None:
+        """Simulate without measuring."""
+        length = steps / self.rate
         self.set_time(-length)
+        self._advance(1, length, 1, self._no_records())
+
+    def advance(self, pieces: int, steps: int) -> Measured:
+        """Simulate pieces of so many steps, without following jobs."""
+        at_start, length = self.tail_counts(), steps / self.rate
+        records = self._no_records()
+        done = self._advance(pieces, length, pieces, records)
+        ends, tails, joins = self._averages(done, at_start, length)
+        return Measured(tails, ends, joins, done.totals, 0, records, 0.0, 0, 0)
+
+    def _no_records(self) -> Records:
         records = make_records(1, 1.0, len(self.system.pools), self.ps, self.bounds)
         records.window[0] = 0.0
-        return int(self._advance(1, length, 1, records).totals[0, 0])
+        return records
 
     def measure(
         self, batches: int, pieces: int, length: float, most_followed: float = math.inf
@@ -204,8 +228,8 @@ class JobReplica:
         while unfinished and followed < most_followed:
             followed += int(self._advance(1, more, 1, records).totals[0, 0])
             unfinished, more = jobs - records.jobs(), more * FOLLOWED_LONGER
-        tails, joins = self._averages(done, at_start, length)
-        return Measured(tails, joins, done.totals, gone, records, spent, followed, unfinished)
+        ends, tails, joins = self._averages(done, at_start, length)
+        return Measured(tails, ends, joins, done.totals, gone, records, spent, followed, unfinished)
 
     def _advance(self, pieces: int, length: float, per_batch: int, records: Records) -> Pieces:
         codes = self.levels * len(self.system.pools)
@@ -247,15 +271,16 @@ class JobReplica:
 
     def _averages(
         self, done: Pieces, at_start: np.ndarray, length: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the time averages of the queue tails, and the joins, (piece, pool, level)."""
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return queue tails at the end and on average, and joins, (piece, pool, level) each."""
         shape = (len(done.joins), len(self.system.pools), -1)
         servers = np.array(self.system.counts)[:, None]
         at_end = _tails(done.counts.reshape(shape))
         more = at_end.shape[2] - at_start.shape[1]
         first = np.pad(at_start, ((0, 0), (0, more)))[None]
         before = np.concatenate([first, at_end[:-1]])
-        return (before + done.area.reshape(shape) / length) / servers, done.joins.reshape(shape)
+        tails = (before + done.area.reshape(shape) / length) / servers
+        return at_end, tails, done.joins.reshape(shape)
 
 
 def _tails(counts: np.ndarray) -> np.ndarray:
