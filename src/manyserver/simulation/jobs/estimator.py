@@ -27,7 +27,6 @@ from manyserver.simulation.kernels import kernel_for
 from manyserver.simulation.lengths import (
     FEWEST_SAMPLE_STEPS,
     PILOT_REPLICATIONS,
-    WARM_UP,
     WITH_SERIES,
     Plan,
     kept_pieces,
@@ -105,12 +104,10 @@ class JobsEstimator(Estimator[JobPieces]):
             self._refuse_endless_warm_up()
 
     def _refuse_endless_warm_up(self) -> None:
-        most = self.settings.max_events / self.settings.replications
-        warm_up = max(self.least_warm_up, WARM_UP * self.relaxation_time * self.rate)
-        if warm_up > most:
+        if self.least_warm_up > self.settings.max_events / self.settings.replications:
             raise ValueError(
                 f"sizes = {self.sizes!r}: are so large that the warm-up lasts "
-                f"{warm_up / self.rate:.2g} units of time, which takes more than max_events = "
+                f"{self.least_warm_up / self.rate:.2g} units of time, which takes more than max_events = "
                 f"{self.settings.max_events:g} events; must have a lighter tail"
             )
 
