@@ -104,10 +104,11 @@ class JobsEstimator(Estimator[JobPieces]):
             self._refuse_endless_warm_up()
 
     def _refuse_endless_warm_up(self) -> None:
-        if self.least_warm_up > self.settings.max_events / self.settings.replications:
+        warm_up = self.least_warm_up
+        if warm_up > self.settings.max_events / self.settings.replications:
             raise ValueError(
                 f"sizes = {self.sizes!r}: are so large that the warm-up lasts "
-                f"{self.least_warm_up / self.rate:.2g} units of time, which takes more than max_events = "
+                f"{warm_up / self.rate:.2g} units of time, which takes more than max_events = "
                 f"{self.settings.max_events:g} events; must have a lighter tail"
             )
 
