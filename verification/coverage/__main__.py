@@ -13,20 +13,32 @@ import argparse
 import itertools
 import math
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import xarray as xr
 
 import manyserver as ms
 from manyserver.policies import Policy
+from manyserver.sizes import SizeLaw
 
 LOOSE = 0.9
 """A precision that the shortest run meets."""
 REFERENCE_LENGTH = 1000
 LOWEST, HIGHEST = 0.93, 0.97
 NAMES = ("jobs_per_server", "waiting_probability", "queue_tail", "joining_rate")
+NAMES_OF_JOBS = (
+    "sojourn_mean",
+    "waiting_mean",
+    "sojourn_quantile 0.5",
+    "sojourn_quantile 0.9",
+    "sojourn_quantile 0.99",
+    "waiting_quantile 0.99",
+)
+"""Outputs that are looked at; what a result does not have is left out."""
 LEVEL = 2
 """Level of the tail that is looked at; the joining rate is that of one level below."""
 
@@ -42,6 +54,16 @@ class Case:
     pools: tuple[ms.Pool, ...] = (ms.Pool(1, 1),)
     truth: str = "exact"
     precision: float = LOOSE
+    sizes: SizeLaw | None = None
+    discipline: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Outputs that are looked at."""
+        if self.sizes is None:
+            return NAMES
+        waits = self.discipline == "fcfs"
+        return tuple(name for name in NAMES_OF_JOBS if waits or not name.startswith("waiting"))
 
     @property
     def system(self) -> ms.System:
@@ -53,6 +75,19 @@ SQ2 = ms.policy("sq", d=2)
 RANDOM = ms.policy("random", probabilities=[1.0])
 LOADS = (0.5, 0.9, 0.97)
 TWO_POOLS = (ms.Pool("1/2", "2/3"), ms.Pool("1/2", "4/3"))
+SCVS, DISCIPLINES = (4, 39), ("fcfs", "ps")
+EXPONENTIAL = ms.sizes("exponential")
+MEASURED = ms.sizes(
+    "empirical", values=np.random.default_rng(5).lognormal(sigma=1.27, size=3000), mean=1
+)
+"""Of a squared coefficient of variation of about 4."""
+
+
+def hyper(scv: float) -> SizeLaw:
+    """Return hyperexponential sizes."""
+    return ms.sizes("hyperexponential", scv=scv)
+
+
 CASES = [
     *(Case("SQ(2)", load, 2, SQ2) for load in LOADS),
     Case("SQ(2)", LOADS[0], 10, SQ2),
@@ -64,24 +99,36 @@ CASES = [
     Case("SQ(2), +-0.0005", 0.9, 2, SQ2, precision=0.0005),
     Case("random", 0.5, 100, RANDOM, truth="M/M/1"),
     *(Case("random", 0.8, n, RANDOM, truth="M/M/1") for n in (10, 50)),
+    *(
+        Case(f"random {scv}", 0.8, 10, RANDOM, truth=truth, sizes=law, discipline=discipline)
+        for scv, law, truth in ((1, EXPONENTIAL, "M/M/1"), *((v, hyper(v), "M/G/1") for v in SCVS))
+        for discipline in DISCIPLINES
+    ),
+    *(
+        Case(f"SQ(2) {v}", 0.9, 10, SQ2, truth="long run", sizes=hyper(v), discipline=discipline)
+        for v in SCVS
+        for discipline in DISCIPLINES
+    ),
+    *(
+        Case("SQ(2) measured", 0.9, 100, SQ2, truth="long run", sizes=MEASURED, discipline=name)
+        for name in DISCIPLINES
+    ),
 ]
 
 
-def picked(result: object) -> np.ndarray:
+def picked(result: xr.Dataset, names: Sequence[str]) -> np.ndarray:
     """Return value and half-width of the outputs looked at, shape (output, 2)."""
-    return np.array(
-        [
-            [_one(result, name), _one(result, name + "_half_width")]
-            for name in NAMES
-        ]
-    )  # fmt: skip
+    return np.array([[_one(result, name, more) for more in ("", "_half_width")] for name in names])
 
 
-def _one(result, name: str) -> float:  # type: ignore[no-untyped-def]
-    level = LEVEL - name.startswith("joining")
-    if name not in result:
+def _one(result: xr.Dataset, output: str, more: str) -> float:
+    name, _, part = output.partition(" ")
+    if name + more not in result:
         return 0.0
-    value = result[name]
+    value = result[name + more]
+    if part:
+        return float(value.sel(quantile=float(part)))
+    level = LEVEL - name.startswith("joining")
     return float(value[0, level] if "level" in value.dims else value)
 
 
@@ -90,6 +137,8 @@ def simulated(case: Case, seed: int, length: float | None = None) -> tuple[np.nd
     result = ms.simulate(
         case.system,
         case.policy,
+        sizes=case.sizes,
+        discipline=case.discipline,
         seed=(2026, seed),
         threads=1,
         max_events=1e13,
@@ -97,13 +146,15 @@ def simulated(case: Case, seed: int, length: float | None = None) -> tuple[np.nd
         horizon=length,
     )
     each = float(result.simulated_time / result.n_replications)
-    return picked(result), bool(result.interval_reliable), each
+    return picked(result, case.names), bool(result.interval_reliable), each
 
 
 def truth(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """Return the true values, and the standard errors of these."""
-    if case.truth == "exact":
-        values = picked(ms.exact(case.system, case.policy))
+    """Return the true values, and the standard errors of these; NaN where there is none."""
+    if case.sizes is not None and case.truth != "long run":
+        values = np.array([[_of_one_server(case, name), 0.0] for name in case.names])
+    elif case.truth == "exact":
+        values = picked(ms.exact(case.system, case.policy), case.names)
     elif case.truth == "M/M/1":
         rho = case.load
         values = np.array([[rho / (1 - rho), 0], [rho, 0], [rho**LEVEL, 0], [rho, 0]])
@@ -113,6 +164,18 @@ def truth(case: Case) -> tuple[np.ndarray, np.ndarray]:
     return values[:, 0], values[:, 1] / 2
 
 
+def _of_one_server(case: Case, name: str) -> float:
+    """Return what is known of M/G/1, and the quantiles of M/M/1."""
+    if "quantile" in name:
+        if case.truth == "M/G/1":
+            return math.nan
+        law = ms.sojourn_law(case.system, case.policy, discipline=case.discipline)
+        return _one(law, name, "")
+    rho, scv = case.load, 1.0 if case.sizes is None else case.sizes.scv
+    wait = rho * (1 + (scv if case.discipline == "fcfs" else 1.0)) / (2 * (1 - rho))
+    return wait + (name == "sojourn_mean")
+
+
 def covered(case: Case, replications: int, workers: ProcessPoolExecutor) -> bool:
     """Print one line for each output of a case, and return whether all pass."""
     reference = workers.submit(truth, case)
@@ -120,7 +183,9 @@ def covered(case: Case, replications: int, workers: ProcessPoolExecutor) -> bool
     values = np.array([run[0] for run in runs])
     true, error = reference.result()
     passed = True
-    for output, name in enumerate(NAMES):
+    for output, name in enumerate(case.names):
+        if math.isnan(true[output]):
+            continue
         value, half_width = values[:, output].T
         inside = np.abs(value - true[output]) <= half_width + 1e-12
         coverage = float(inside.mean())

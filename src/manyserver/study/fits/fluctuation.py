@@ -38,7 +38,7 @@ class Options(FitOptions):
 def needs(study: "Supply", options: Options) -> Iterator[str]:
     """Yield what the study lacks, such as finite systems."""
     if study.follows_jobs:
-        yield "a study without the key jobs, with which no variances over time are measured"
+        yield "a study without the key jobs, for which no variances are predicted"
     more = {"moments": True} if options.method == "exact" else {}
     yield study.lacks(options.method, at="finite", **more)
 
