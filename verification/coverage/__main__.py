@@ -4,7 +4,8 @@ Run ``uv run python verification/coverage``. Every case is simulated two thousan
 time as short as an interval may rest on, which is where intervals are worst, and in three cases
 until a precision is met: one that about half of the shortest runs meet, and others that take many
 more replications. Where jobs are followed, their times are looked at. The truth comes from the
-exact Markov chain or a closed form, such as that of Pollaczek and Khinchine for random routing; where
+exact Markov chain or a closed form, such as that of Pollaczek and Khinchine for random routing;
+where
 neither can be had, from one run of `REFERENCE_LENGTH` times that length, whose own error is a
 tenth of that of an interval, or less.
 
