@@ -111,6 +111,24 @@ def test_replications_of_another_system_are_ignored(seed: int) -> None:
     assert int(result.n_controls) == 0
 
 
+def test_replications_of_other_sizes_are_ignored(seed: int) -> None:
+    """Measured ones too, which look alike."""
+    system = ms.System(0.7, ONE_POOL, n_servers=5)
+    laws = [ms.sizes("empirical", values=values, mean=1) for values in ([1, 2, 3], [1, 2, 6])]
+    services: list[dict[str, Any]] = [
+        {"sizes": laws[0], "discipline": "ps"},
+        {"sizes": laws[0], "discipline": "fcfs"},
+        {"sizes": laws[1], "discipline": "fcfs"},
+        {"sizes": HYPER, "discipline": "fcfs"},
+        {},
+    ]
+    cache = Memory()
+    for number, service in enumerate(services):
+        for reused in (0, 8):
+            simulate(system, SQ2, horizon=100.0, seed=(seed, 46), cache=cache, **service)
+            assert cache.reused == reused, (number, service)
+
+
 def test_covariances_are_kept(seed: int) -> None:
     system = ms.System(0.7, TWO_POOLS, n_servers=10)
     policy = ms.policy("scheme1", d=[1, 2])

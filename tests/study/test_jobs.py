@@ -35,6 +35,7 @@ STUDY: dict[str, Any] = {
     "figures": None,
     "fits": None,
 }
+SWEEP = {"load": [0.5], "n_servers": [4]}
 
 
 @pytest.fixture
@@ -63,6 +64,24 @@ def built(study: Study, folder: Path) -> xr.Dataset:
 
 def ids(study: Study) -> dict[tuple[Any, ...], str]:
     return {(p.method, p.labels.get("jobs"), p.labels["n_servers"]): p.id for p in study.points}
+
+
+def test_replications_are_reused(write: WriteStudy, tmp_path: Path) -> None:
+    """More replications of every point need only those that are not there, and change nothing."""
+
+    def computed(replications: int, folder: Path) -> tuple[bytes, str]:
+        options = {"horizon": 20, "replications": replications}
+        study = read_study(write({"sweep": SWEEP, "methods": {"simulation": options}}))
+        unit = next(iter(study.units.values()))
+        told: list[str] = []
+        file = folder / "unit.jsonl"
+        compute_unit(unit, Store(folder / "points"), file, say=told.append)
+        return file.read_bytes(), told[-1]
+
+    computed(2, tmp_path / "kept")
+    more, told = computed(5, tmp_path / "kept")
+    assert "(8 of 20 replications reused)" in told
+    assert more == computed(5, tmp_path / "fresh")[0]
 
 
 def test_the_cube_has_an_axis_of_jobs(write: WriteStudy, tmp_path: Path) -> None:

@@ -5,9 +5,8 @@ time as short as an interval may rest on, which is where intervals are worst, an
 until a precision is met: one that about half of the shortest runs meet, and others that take many
 more replications. Where jobs are followed, their times are looked at. The truth comes from the
 exact Markov chain or a closed form, such as that of Pollaczek and Khinchine for random routing;
-where
-neither can be had, from one run of `REFERENCE_LENGTH` times that length, whose own error is a
-tenth of that of an interval, or less.
+where neither can be had, from one run of `REFERENCE_LENGTH` times that length, whose own error is
+a tenth of that of an interval, or less.
 
 A case passes if its coverage is consistent, within two standard errors, with 94 to 96 % for means
 and 93 to 97 % for all else, and if the bias is consistent with at most `LARGEST_BIAS` standard

@@ -115,7 +115,9 @@ class JobsEstimator(Estimator[JobPieces]):
     @property
     def identity(self) -> tuple[object, ...]:
         """All that a replication depends on, but for its number, its plan and the code."""
-        return (*super().identity, self.sizes, self.discipline)
+        # Measured sizes are told by their digest.
+        measured = getattr(self.sizes, "digest", None)
+        return (*super().identity, self.sizes, measured, self.discipline)
 
     def replica(self, seed: Sequence[int]) -> JobReplica:
         """Make a replica with random numbers of its own."""
