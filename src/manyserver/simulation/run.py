@@ -92,6 +92,7 @@ class Run:
         self.autocorrelation_time = math.inf
         self.settled = True
         self.runs_together = 1
+        self._batches: Any = None
         self.most_batches_each = MOST_BATCHES
 
     # How long to simulate
@@ -199,7 +200,7 @@ class Run:
     def extend(self, count: int) -> None:
         """Have so many replications."""
         self.replications.extend(count, self.plan)
-        self.count = count
+        self.count, self._batches = count, None
         if self.independent:
             return
         series = np.array([one.series for one in self.replications.done[:count][:WITH_SERIES]])
@@ -293,8 +294,10 @@ class Run:
     def batches(self) -> Any:
         """Merge the pieces into batches, those of all replications one after another."""
         each = self.batches_each
-        used = [one.measured for one in self.replications.done[: self.count]]
-        return joined([merged(one, len(one.tails) // each) for one in used])
+        if self._batches is None or len(self._batches.tails) != each * self.count:
+            used = [one.measured for one in self.replications.done[: self.count]]
+            self._batches = joined([merged(one, len(one.tails) // each) for one in used])
+        return self._batches
 
     def controls(self, batches: Pieces) -> Controls | None:
         """Choose the control variates, if there are to be any."""

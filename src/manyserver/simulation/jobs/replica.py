@@ -27,12 +27,11 @@ from manyserver.simulation.jobs.layout import (
 )
 from manyserver.simulation.jobs.records import Records, make_records
 from manyserver.simulation.jobs.routers import make_routers
-from manyserver.simulation.jobs.tables import arrival_looks, make_rules
+from manyserver.simulation.jobs.tables import arrival_looks, make_rules, sizes_between_deciles
 from manyserver.simulation.random import seeded_words
 from manyserver.simulation.replica import spread
 from manyserver.simulation.tables import make_block
 from manyserver.sizes import SizeLaw
-from manyserver.variables import DECILES
 
 __all__ = ["JobReplica", "Measured", "event_rate"]
 
@@ -113,7 +112,7 @@ class JobReplica:
         self.n_servers = sum(system.counts)
         self.looks = arrival_looks(system, memoryless)
         self.block = make_block(self.looks)
-        self.bounds = sizes.quantile(np.arange(1, DECILES) / DECILES)
+        self.bounds = sizes_between_deciles(sizes)
         self.clock, self.now = np.zeros(1), 0.0
         self.rate = event_rate(system)
         *state, shift = seeded_words(seed, 13)

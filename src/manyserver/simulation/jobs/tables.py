@@ -8,8 +8,10 @@ from manyserver.model import System
 from manyserver.policies import Policy, full
 from manyserver.simulation.jobs.kernel import Rules
 from manyserver.simulation.tables import NOBODY, Looks, alias_method, make_looks
+from manyserver.sizes import SizeLaw
+from manyserver.variables import DECILES
 
-__all__ = ["arrival_looks", "make_rules"]
+__all__ = ["arrival_looks", "make_rules", "sizes_between_deciles"]
 
 
 # The replications of a run share their inputs, which no kernel changes.
@@ -34,6 +36,12 @@ def arrival_looks(system: System, policy: Policy) -> Looks:
         size=cut(looks.size),
         last=cut(looks.last),
     )
+
+
+@lru_cache(maxsize=16)
+def sizes_between_deciles(sizes: SizeLaw) -> np.ndarray:
+    """Return the sizes that a tenth, two tenths and so on of the jobs do not exceed, (9,)."""
+    return sizes.quantile(np.arange(1, DECILES) / DECILES)
 
 
 @lru_cache(maxsize=16)
