@@ -53,10 +53,10 @@ def simulate(
     settles; then a pilot does, also for a given horizon.
 
     Where jobs are followed, replications are long. The warm-up also lasts until nearly all large
-    jobs that are in service at the start have left, warm-up and batches are longer by the mean of
-    what is left of a job at a random time, and no warm-up takes more of a replication than what is
-    measured. With sizes of infinite variance no interval is reliable, and a note in the
-    attributes says so. Quantiles come from histograms with bins of 0.8 %.
+    jobs that are in service at the start have left, at most as long as what is measured, and both
+    are longer by the mean of what is left of a job at a random time. With sizes of infinite
+    variance no interval is reliable, and a note in the attributes says so. Quantiles come from
+    histograms with bins of 0.8 %.
 
     Parameters
     ----------

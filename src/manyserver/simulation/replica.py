@@ -1,7 +1,7 @@
 """One run of the chain: what it measured, and what a kernel must provide.
 
-Warm-up, batches, control variates and outputs (:mod:`manyserver.simulation.run`) know the kernels
-only as subclasses of :class:`Replica`. To add one:
+Control variates and outputs (:mod:`manyserver.simulation.counts_estimator`) know the kernels only
+as subclasses of :class:`Replica`, and the run knows none of them. To add one:
 
 1. Write the kernel. It plays steps of a chain that is uniformised, so that a step takes the time
    ``1 / rate`` whatever happens, and books every arrival and departure in ``flows`` under the code
