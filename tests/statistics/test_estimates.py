@@ -70,6 +70,23 @@ def test_ratio_covers() -> None:
     assert abs(covered - 0.95) < 4 * np.sqrt(0.05 * 0.95 / 2000) + 0.005
 
 
+@pytest.mark.parametrize(("shape", "plain", "lowest"), [(1.0, 0.932, 0.936), (0.25, 0.886, 0.907)])
+def test_skewed_batches(shape: float, plain: float, lowest: float) -> None:
+    """40 gamma batches of skewness 2 and 4: most of what is missing to 95 %, or a half, is given.
+
+    Coverage of 20,000 intervals has a standard error of 0.002; the bounds are 4 of them off.
+    """
+    rng = np.random.default_rng(SEED)
+    batches = rng.gamma(shape, size=(40, 20_000)) / shape
+    ones = np.ones_like(batches)
+    covered = {}
+    for skewed in (False, True):
+        value, half_width = batch_ratio(batches, ones, skewed=skewed)
+        covered[skewed] = (np.abs(value - 1) <= half_width).mean()
+    assert covered[False] == pytest.approx(plain, abs=0.009)
+    assert lowest <= covered[True] <= 0.955
+
+
 def test_ratio_uses_the_correlation() -> None:
     denominator = np.array([1.0, 2.0, 4.0])
     value, half_width = batch_ratio(3 * denominator, denominator)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 __all__ = [
     "Controls",
@@ -21,6 +21,7 @@ __all__ = [
     "batch_mean",
     "batch_ratio",
     "merge_batches",
+    "stretch",
 ]
 
 CONFIDENCE = 0.95
@@ -155,7 +156,11 @@ def batch_mean(batches: np.ndarray, controls: Controls | None = None) -> Estimat
 
 
 def batch_ratio(
-    numerator: np.ndarray, denominator: np.ndarray, controls: Controls | None = None
+    numerator: np.ndarray,
+    denominator: np.ndarray,
+    controls: Controls | None = None,
+    *,
+    skewed: bool = False,
 ) -> Estimate:
     """Estimate a ratio of two means from independent batches.
 
@@ -165,6 +170,9 @@ def batch_ratio(
         Of the same batches.
     controls : Controls, optional
         Those by which the batches were adjusted.
+    skewed : bool
+        Whether the interval gets wider as the batches are skewed (see :func:`stretch`), which
+        matters where rare batches decide.
 
     Returns
     -------
@@ -187,7 +195,42 @@ def batch_ratio(
         else:
             error = np.sqrt((deviations**2).sum(axis=0) / (n * (n - 1)))
         half_width = stdtrit(freedom, (1 + CONFIDENCE) / 2) * error * n / np.abs(total)
+        if skewed:
+            half_width *= stretch(deviations)
     return Estimate(value, np.where((numerator != 0).any(axis=0), half_width, np.nan))
+
+
+def stretch(deviations: np.ndarray) -> np.ndarray:
+    r"""Return by what factor an interval of Student's t must be longer, as batches are not normal.
+
+    With the skewness :math:`\gamma` and the excess kurtosis :math:`\kappa` of n batches it covers
+    less than it says by :math:`2 x \phi(x) (\gamma^2 (x^4 + 2 x^2 - 3) / 18 - \kappa (x^2 - 3) /
+    12) / n` to the first order, with the normal quantile x (Hall, The bootstrap and Edgeworth
+    expansion, 1992, section 2.6). Those of few batches are too small on average if there are rare
+    ones that are far out, so this takes away a part of it.
+
+    Parameters
+    ----------
+    deviations : numpy.ndarray, shape (batch, ...)
+        Of the batches from their mean.
+
+    Returns
+    -------
+    numpy.ndarray, shape (...)
+        At least one.
+
+    Examples
+    --------
+    >>> [round(float(stretch(np.array(few))), 1) for few in ([-1, 0, 0, 1], [-1] * 9 + [9])]
+    [1.0, 1.7]
+    """
+    second, third, fourth = ((deviations**power).mean(axis=0) for power in (2, 3, 4))
+    x2 = ndtri((1 + CONFIDENCE) / 2) ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        squared_skewness = third**2 / second**3
+        kurtosis = fourth / second**2 - 3
+    more = squared_skewness * (x2**2 + 2 * x2 - 3) / 18 - kurtosis * (x2 - 3) / 12
+    return np.asarray(1 + np.fmax(more, 0.0) / len(deviations))
 
 
 def merge_batches(batches: np.ndarray, size: int) -> np.ndarray:

@@ -78,7 +78,7 @@ def quantile_estimate(
     count = batches.sum(axis=1).astype(float)
     if controls:
         below, count = controls.adjusted(below), controls.adjusted(count)
-    part, half_width = (float(x) for x in batch_ratio(below, count, controls))
+    part, half_width = (float(x) for x in batch_ratio(below, count, controls, skewed=True))
     # What control variates say about the part below corrects the quantile.
     corrected = probability + (probability - part) if controls and place else probability
     bounds = [corrected - half_width, corrected, corrected + half_width]

@@ -178,7 +178,7 @@ def _ratio(numerator: np.ndarray, denominator: np.ndarray, controls: Controls | 
     numerator, denominator = numerator.astype(float), denominator.astype(float)
     if controls:
         numerator, denominator = controls.adjusted(numerator), controls.adjusted(denominator)
-    return batch_ratio(numerator, denominator, controls)
+    return batch_ratio(numerator, denominator, controls, skewed=True)
 
 
 def estimates(system: System, batches: JobPieces, controls: Controls | None) -> dict[str, Estimate]:
