@@ -3,7 +3,9 @@
 Numba trusts what it finds in its cache: a file that is empty or cut short raises an error in every
 process that reads it, and machine code with a wrong bit may do anything. Here each file ends with
 a checksum of the rest, which numba itself does not mind; one without it is as good as none, so
-that the function is compiled again, and the file replaced.
+that the function is compiled again, and the file replaced. Numba also looks at the source of a
+function alone, and not at those of other modules that are compiled into it; the checksum covers
+all of them.
 
 Only modules with compiled functions import this one, as it imports numba.
 """
@@ -11,6 +13,7 @@ Only modules with compiled functions import this one, as it imports numba.
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -65,4 +68,12 @@ def _is_whole(path: str) -> bool:
 
 
 def _checksum(content: bytes) -> bytes:
-    return hashlib.sha256(content).digest()
+    return hashlib.sha256(content + _sources()).digest()
+
+
+@cache
+def _sources() -> bytes:
+    """Digest all modules of this package that have compiled functions."""
+    modules = (path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
+    compiled = (source for source in modules if b"njit" in source or b"@kernel" in source)
+    return hashlib.sha256(b"".join(compiled)).digest()

@@ -91,9 +91,9 @@ def simulate(
         Queue tails to start from instead; replications are then long.
     control_variates : bool
         Whether to use that jobs arrive at every level of a pool as often as they leave it, and
-        that the square of the number of jobs does not drift. This makes the variance smaller by
-        a factor of 100 to 10**6, the more servers the more. Where jobs are followed, that
-        arrivals are Poisson, and that servers do as much work as arrives.
+        that products of the numbers of jobs and busy servers do not drift. This makes the
+        variance smaller by a factor of 1000 or more, the more servers the more. Where jobs are
+        followed, that arrivals are Poisson, and that servers do as much work as arrives.
     moments : bool
         Whether to give ``occupancy_covariance`` too, up to level 11.
     progress : callable, optional

@@ -1,5 +1,8 @@
 """Samples of the state against the state itself; the control variates have mean zero."""
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from numba import njit
@@ -10,11 +13,18 @@ from manyserver.exact import stationary_law
 from manyserver.joining import JoiningLaw
 from manyserver.policies import Policy
 from manyserver.simulation.choices import make_choices
-from manyserver.simulation.controls import _columns
+from manyserver.simulation.controls import PRODUCTS, _columns
 from manyserver.simulation.counts_replica import CountsReplica
 from manyserver.simulation.replica import Measured, Replica
 from manyserver.simulation.sampled_replica import SampledReplica
-from manyserver.simulation.samples import Samples, add_choices, make_samples, make_scratch
+from manyserver.simulation.samples import (
+    DRIFTS,
+    Samples,
+    add_choices,
+    add_totals,
+    make_samples,
+    make_scratch,
+)
 
 EVERY = pytest.mark.parametrize(
     "pools", [POOLS, EQUAL, BOUNDED], ids=["unequal", "equal", "bounded"]
@@ -23,25 +33,29 @@ ALL = pytest.mark.parametrize("policy", [*policies(), *announced_policies()], id
 
 
 @njit
-def law_in_states(choices, scratch, tails, sums, blocked):  # type: ignore[no-untyped-def]
+def sample_states(choices, scratch, tails, samples):  # type: ignore[no-untyped-def]
     for state in range(len(tails)):
+        jobs, work = 0.0, 0.0
         for pool in range(tails.shape[1]):
             scratch.top[pool] = 0
             for level in range(tails.shape[2]):
                 scratch.tail[pool, level] = tails[state, pool, level]
                 scratch.top[pool] += tails[state, pool, level] > 0
-        blocked[state] = add_choices(choices, scratch, sums, state)
+                jobs += tails[state, pool, level] if level else 0.0
+            work += choices.speed[pool] * tails[state, pool, 1]
+        blocked = add_choices(choices, scratch, samples.choices, state)
+        jobs, work = jobs / choices.servers, work / choices.servers
+        add_totals(jobs, work, blocked, state, choices, scratch, samples)
 
 
-def compiled_law(
-    system: ms.System, policy: Policy, tail_counts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Joining law (state, pool, level) and probability of being blocked in several states."""
-    levels = tail_counts.shape[2]
+def compiled_samples(system: ms.System, policy: Policy, tail_counts: np.ndarray) -> Samples:
+    """Several states of tails (state, pool, level), each a sample of its own."""
+    n_states, n_pools, levels = tail_counts.shape
     choices = make_choices(system, policy, levels)
-    sums, blocked = np.zeros(tail_counts.shape), np.zeros(len(tail_counts))
-    law_in_states(choices, make_scratch(choices, levels), tail_counts.astype(float), sums, blocked)
-    return sums, blocked
+    samples = make_samples(n_states, n_pools, levels, moments=False)
+    scratch = make_scratch(choices, levels)
+    sample_states(choices, scratch, tail_counts.astype(float), samples)
+    return samples._replace(tails=tail_counts)
 
 
 @EVERY
@@ -57,8 +71,9 @@ def test_compiled_law(policy: Policy, pools: list[ms.Pool], seed: int) -> None:
     tails[:, :, 1:][:, full] = 0
     tails[:2, :, 1:] = ~full * counts  # no room at all, if there are buffers
     expected = np.array([law.probabilities(state / counts) for state in tails])
-    actual, blocked = compiled_law(system, policy, tails)
-    assert actual == pytest.approx(expected, abs=1e-14)
+    samples = compiled_samples(system, policy, tails)
+    blocked = samples.totals[:, 1]
+    assert samples.choices == pytest.approx(expected, abs=1e-14)
     assert blocked == pytest.approx(1 - expected.sum(axis=(1, 2)), abs=1e-13)
     assert (blocked[:2] == (pools is BOUNDED)).all()
 
@@ -75,24 +90,13 @@ def test_controls_have_mean_zero(policy: Policy, pools: list[ms.Pool]) -> None:
     states = len(law.probabilities)
     tails = np.concatenate([law.tails(), np.zeros((states, 3, 1))], axis=2)
     servers = np.array(system.counts)[:, None]
-    jobs = law.jobs.sum(axis=1) / system.n_servers
-    work = tails[:, :, 1] @ (system.fractions * system.speeds)
-    choices, blocked = compiled_law(system, policy, (tails * servers).round())
-    imbalance = work - system.arrival_rate * (1 - blocked)
-    samples = Samples(
-        taken=np.ones((states, 2)),
-        tails=tails * servers,
-        squares=np.zeros(tails.shape),
-        choices=choices,
-        totals=np.stack([jobs**2, jobs * imbalance, blocked], axis=1),
-        products=np.zeros((states, 3, 0, 3, 0)),
-    )
+    samples = compiled_samples(system, policy, (tails * servers).round())
     often = np.full(tails.shape, 1e9)
     none = np.zeros((states, 0))
     batches = Measured(tails, often, often, np.zeros((states, 3)), none, samples)
-    columns = _columns(system, batches, each=4)
+    columns = _columns(system, batches, most=len(PRODUCTS) + 3 * 4)
     mean, size = law.probabilities @ columns, law.probabilities @ np.abs(columns)
-    assert columns.shape == (states, 1 + 3 * min(4, law.levels))
+    assert columns.shape == (states, len(PRODUCTS) + 3 * min(4, law.levels))
     assert (np.abs(mean) <= 20 * tolerance).all()
     assert (np.sort(size)[-2:] > 1e4 * tolerance).all()
 
@@ -121,7 +125,7 @@ def test_sample_is_the_state(policy: Policy, pools: list[ms.Pool], seed: int) ->
             alone.advance(1, period)
             add_sample(expected, piece, number, alone)
     assert together.tail_counts().tolist() == alone.tail_counts().tolist()
-    for field in ("taken", "tails", "squares", "choices", "totals"):
+    for field in ("taken", "tails", "squares", "choices", "totals", "drifts"):
         actual, wanted = getattr(measured.samples, field), getattr(expected, field)
         assert actual == pytest.approx(wanted, abs=1e-11)
     actual = measured.samples.products
@@ -135,17 +139,38 @@ def add_sample(sums: Samples, piece: int, number: int, replica: Replica) -> None
     sums.taken[piece, 0] += 1
     sums.tails[piece] += tails
     sums.squares[piece] += tails**2
-    choices, blocked = compiled_law(system, replica.policy, tails[None])
-    sums.choices[piece] += choices[0]
+    one = compiled_samples(system, replica.policy, tails[None])
+    sums.choices[piece] += one.choices[0]
     jobs = tails[:, 1:].sum() / system.n_servers
-    work = tails[:, 1] @ system.speeds / system.n_servers
-    imbalance = work - system.arrival_rate * (1 - blocked[0])
-    sums.totals[piece] += jobs**2, jobs * imbalance, blocked[0]
+    sums.totals[piece] += jobs**2, one.totals[0, 1]
+    sums.drifts[piece] += drifts(system, tails, one.choices[0])
     if number % 4 == 0:
         held = -np.diff(tails, axis=1, append=0)[:, : sums.products.shape[2]]
         held = np.pad(held, ((0, 0), (0, sums.products.shape[2] - held.shape[1])))
         sums.taken[piece, 1] += 1
         sums.products[piece] += np.multiply.outer(held, held)
+
+
+def drifts(system: ms.System, tails: np.ndarray, choices: np.ndarray) -> np.ndarray:
+    """By definition: rates of all transitions times what the functions change."""
+    servers = sum(system.counts)
+
+    def functions(tails: np.ndarray) -> np.ndarray:
+        values = {"l": tails[:, 1:].sum() / servers}
+        values |= {name: tails[:, k] @ system.speeds / servers for k, name in ((1, "w"), (2, "v"))}
+        return np.array([math.prod(values[letter] for letter in name) for name in DRIFTS])
+
+    total = np.zeros(len(DRIFTS))
+    for pool, level in itertools.product(range(len(tails)), range(tails.shape[1] - 1)):
+        held = tails[pool, level] - tails[pool, level + 1]
+        up, down = tails.copy(), tails.copy()
+        up[pool, level + 1] += 1
+        down[pool, level] -= 1
+        arrivals = system.arrival_rate * servers * choices[pool, level]
+        departures = system.speeds[pool] * held if level else 0.0
+        for rate, after in ((arrivals, up), (departures, down)):
+            total += rate * (functions(after) - functions(tails))
+    return total
 
 
 @pytest.mark.parametrize("n_servers", [10, 50])

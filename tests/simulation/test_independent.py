@@ -74,7 +74,7 @@ def test_events_of_a_large_system(precision: float, seed: int) -> None:
     assert math.isnan(float(result.autocorrelation_time))
 
 
-@pytest.mark.parametrize("precision", [2e-5, 5e-6])
+@pytest.mark.parametrize("precision", [1e-5, 3e-6])
 def test_no_more_events_than_twice_what_the_precision_takes(precision: float, seed: int) -> None:
     """Of the half-width at twice the events, by the central limit, up to its own error.
 

@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -32,10 +33,10 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def run(folder: Path, *arguments: str) -> str:
+def run(folder: Path, *arguments: str, source: Path = ROOT / "src") -> str:
     environment = {
         **os.environ,
-        "PYTHONPATH": str(ROOT / "src"),
+        "PYTHONPATH": str(source),
         "NUMBA_CACHE_DIR": str(folder / "cache"),
     }
     return subprocess.run(
@@ -92,3 +93,16 @@ def test_no_other_module_compiles() -> None:
         if "numba.njit" in (text := path.read_text()) or "from numba import njit" in text
     ]
     assert others == ["machine_code.py"]
+
+
+def test_a_change_in_what_is_compiled_into_others_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(MODULE)
+    source = tmp_path / "src"
+    shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+    kernels, other = (
+        source / "manyserver" / name for name in ("simulation/samples.py", "model.py")
+    )
+    for changed, hits in ((None, 0), (None, 1), (kernels, 0), (None, 1), (other, 1)):
+        if changed:
+            changed.write_text(changed.read_text() + "\nMORE = 1\n")
+        assert run(tmp_path, "module.py", source=source) == f"42 {hits}\n"

@@ -39,7 +39,7 @@ def content(result: xr.Dataset) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("smaller", "larger"),
     [
-        ({"precision": 0.01}, {"precision": 0.0008}),
+        ({"precision": 0.01}, {"precision": 0.0001}),
         ({"precision": 0.01, "replications": 3}, {"precision": 0.01, "replications": 15}),
         ({"horizon": 800.0, "replications": 2}, {"horizon": 800.0, "replications": 9}),
     ],
@@ -69,7 +69,8 @@ def test_the_result_does_not_depend_on_earlier_requests(
     if service and "precision" in smaller:
         # Jobs that are followed are known less precisely.
         smaller, larger = (
-            {**options, "precision": 10 * options["precision"]} for options in (smaller, larger)
+            {**options, "precision": max(0.01, 10 * options["precision"])}
+            for options in (smaller, larger)
         )
 
     def run(options: dict[str, Any], cache: Memory | None = None) -> xr.Dataset:
@@ -143,7 +144,7 @@ def test_covariances_are_kept(seed: int) -> None:
 
 def test_a_bound_on_the_events_shortens_all_replications(seed: int) -> None:
     system = ms.System(0.9, ONE_POOL, n_servers=3)
-    options = {"precision": 0.001, "max_events": 3e5, "seed": (seed, 45)}
+    options = {"precision": 0.0001, "max_events": 3e5, "seed": (seed, 45)}
     cache = Memory()
     few = simulate(system, SQ2, cache=cache, **options)  # type: ignore[arg-type]
     assert float(few.n_events) < 3e5

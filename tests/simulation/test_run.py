@@ -289,9 +289,9 @@ def test_precision_of_the_summary(seed: int) -> None:
     """The first replications tell how many more there must be; what follows decides."""
     told: list[str] = []
     system = ms.System(0.9, ONE_POOL, n_servers=100)
-    result = simulate(system, SQ2, seed=(seed, 14), precision=0.0001, progress=told.append)
+    result = simulate(system, SQ2, seed=(seed, 14), precision=0.00005, progress=told.append)
     assert bool(result.precision_met)
-    assert float(result.sojourn_mean_half_width) <= 0.0001 * float(result.sojourn_mean)
+    assert float(result.sojourn_mean_half_width) <= 0.00005 * float(result.sojourn_mean)
     assert "steps to go" in told[0]
     assert "steps to go, about" in told[1]
 

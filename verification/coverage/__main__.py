@@ -113,7 +113,7 @@ CASES = [
     *(
         Case(f"{title} (2,2)", 0.9, n, ms.policy(name, d=[2, 2]), TWO_POOLS, truth="long run")
         for title, name in (("Scheme 1", "scheme1"), ("Scheme 2", "scheme2"))
-        for n in (10, 100)
+        for n in (6, 100)
     ),
     Case("SQ(2), buffer 3", 0.9, 6, SQ2, SHORT),
     Case("JSQ", 0.9, 3, ms.policy("jsq")),

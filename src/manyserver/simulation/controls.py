@@ -1,28 +1,31 @@
 r"""Quantities of the simulated state that are known to have mean zero.
 
 With s the queue tails and P the joining law at the present state, the drift of the number of
-servers with at least k jobs has mean zero in the stationary state, and so has that of the square
-of the number of jobs:
+servers with at least k jobs has mean zero in the stationary state:
 
 .. math::
 
     Z_{jk} = C_j \gamma_j s_{jk} - \lambda P(\text{an arrival joins pool } j \text{ at a server
-    with at least } k - 1 \text{ jobs}), \qquad
-    G = 2 (L - L_0) (w - \lambda) - (\lambda + w) / N,
+    with at least } k - 1 \text{ jobs}),
 
-with :math:`w = \sum_j C_j \gamma_j s_{j1}` and any constant :math:`L_0` (E[G f] = 0 with the
-generator G, as in Lemma 2 of Braverman, arXiv:1801.05121). With finite buffers P is the law of
-the arrivals that are accepted, and :math:`\lambda` in G the rate at which they would be at the
-present state, so that both still have mean zero.
+and so have those of products of the jobs per server l, the work rate w, and the work rate v of the
+servers with two jobs or more (E[G f] = 0 with the generator G, as in Lemma 2 of Braverman,
+arXiv:1801.05121; :mod:`manyserver.simulation.samples` has the drifts). With finite buffers P is
+the law of the arrivals that are accepted.
+
+If h solves Poisson's equation :math:`G h = E L - L`, that is, L + G h is constant, G h explains
+everything. For many servers h is nearly linear, with a quadratic part of order 1/N: this is why so
+few functions explain so much.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from manyserver.model import System
 from manyserver.simulation.replica import Measured
-from manyserver.simulation.samples import Samples
+from manyserver.simulation.samples import DRIFTS, Samples
 from manyserver.statistics.estimates import Controls
 
 __all__ = ["VISITS", "make_controls", "often_visited", "sampled"]
@@ -33,8 +36,12 @@ VISITS = 10
 The sample mean of the balance of a level that is hardly ever reached is biased: most often the
 rare departures from it did not happen. In a sum with the levels below that does not matter.
 """
-BATCHES_PER_CONTROL = 6
+BATCHES_PER_CONTROL = 3
 """Batches for each control variate, at least."""
+LEVELS_SHARE = 0.6
+"""Part of the control variates that are balances of levels, if there are so many."""
+PRODUCTS = ("ll", "lw", "lll", "ww", "lv", "wv", "vv")
+"""Products whose drifts are used, the most useful ones first; letters as in `DRIFTS`."""
 
 
 def often_visited(joins: np.ndarray) -> np.ndarray:
@@ -76,46 +83,70 @@ def make_controls(
         Further quantities of mean zero.
     """
     most = len(runs[0].tails) // BATCHES_PER_CONTROL // len(runs)
-    each = min((most - 1) // len(system.pools) for system in systems)
-    if each < 1:
+    if most <= max(len(system.pools) for system in systems):
         return None
     pairs = zip(systems, runs, strict=True)
-    return Controls(np.concatenate([*(_columns(*pair, each) for pair in pairs), *more], axis=1))
+    return Controls(np.concatenate([*(_columns(*pair, most) for pair in pairs), *more], axis=1))
 
 
-def _columns(system: System, batches: Measured, each: int) -> np.ndarray:
-    """Return the control variates of a run, at most `each` levels of a pool."""
+def _columns(system: System, batches: Measured, most: int) -> np.ndarray:
+    """Return at most so many control variates of a run: levels, products, then more levels."""
     tails, choices = sampled(system, batches.samples)
+    n_pools, levels = len(system.pools), often_visited(batches.joins).sum(axis=1) - 1
+    first = max(1, math.floor(LEVELS_SHARE * most) // n_pools)
+    wanted = _often(system, batches)[: most - int(np.minimum(levels, first).sum())]
+    each = (most - len(wanted)) // n_pools
+    drifts = _drifts(system, batches, tails)
+    columns = [drifts[name][:, None] for name in wanted]
     joining = np.cumsum(choices[:, :, ::-1], axis=2)[:, :, ::-1]
     work = system.speeds[:, None] * system.fractions[:, None] * tails
     balance = work[:, :, 1:] - system.arrival_rate * joining[:, :, :-1]
-    columns = [np.zeros((len(tails), 0))]
-    if _often_together(system, batches):
-        columns.append(_quadratic(system, batches, tails))
-    for pool, levels in enumerate(often_visited(batches.joins).sum(axis=1) - 1):
+    for pool in range(n_pools):
         # The last one is the sum over all levels above, also those that are hardly ever reached:
         # it goes with the jobs at these levels, which would otherwise be left unexplained.
-        own = min(levels, each) - 1
+        own = min(levels[pool], each) - 1
         if own >= 0:
             rest = balance[:, pool, own:].sum(axis=1, keepdims=True)
             columns += [balance[:, pool, :own], rest]
-    return np.concatenate(columns, axis=1)
+    return np.concatenate([np.zeros((len(tails), 0)), *columns], axis=1)
 
 
-def _often_together(system: System, batches: Measured) -> bool:
-    """Whether arrivals often find another job somewhere; else the square tells what the sum does.
+def _often(system: System, batches: Measured) -> list[str]:
+    """Return products of what often happens together, as far as the mean number of jobs tells.
 
-    The two then differ by what hardly ever happened, and their difference is biased.
+    The drift of another differs from that of its factors by what hardly ever happened, and their
+    difference is biased.
     """
-    jobs = float(batches.tails[:, :, 1:].sum(axis=2).mean(axis=0) @ np.array(system.counts))
-    return int(batches.accepted.sum()) * min(1.0, jobs) >= VISITS * len(batches.tails)
+    servers = np.array(system.counts)
+    jobs, second = (
+        min(1.0, float(batches.tails[:, :, first:].sum(axis=2).mean(axis=0) @ servers))
+        for first in (1, 2)
+    )
+    expected = {"l": jobs, "w": jobs, "v": second}
+    accepted = int(batches.accepted.sum())
+    return [
+        name
+        for name in PRODUCTS
+        if accepted * math.prod(expected[letter] for letter in name[1:])
+        >= VISITS * len(batches.tails)
+    ]
 
 
-def _quadratic(system: System, batches: Measured, tails: np.ndarray) -> np.ndarray:
-    jobs = tails[:, :, 1:].sum(axis=2) @ system.fractions
-    work = tails[:, :, 1] @ (system.speeds * system.fractions)
-    totals = batches.samples.totals / batches.samples.taken[:, :1]
-    accepted = system.arrival_rate * (1 - totals[:, 2])
-    centred = totals[:, 1] - jobs.mean() * (work - accepted)
-    jumps = (accepted + work) / sum(system.counts)
-    return np.asarray(2 * centred - jumps)[:, None]
+def _drifts(system: System, batches: Measured, tails: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the drifts of products of deviations from the means, shape (batch,) each."""
+    sums = batches.samples.drifts / batches.samples.taken[:, :1]
+    drift = dict(zip(DRIFTS, sums.T, strict=True))
+    speed = system.speeds * system.fractions
+    means = tails.mean(axis=0)
+    mean = {
+        "l": float(means[:, 1:].sum(axis=1) @ system.fractions),
+        "w": float(means[:, 1] @ speed),
+        "v": float(means[:, 2] @ speed) if means.shape[1] > 2 else 0.0,
+    }
+    for name in ("ll", "lw", "ww", "lv", "wv", "vv"):
+        first, second = name
+        drift[name] = drift[name] - mean[first] * drift[second] - mean[second] * drift[first]
+    # "ll" is now that of the square of the deviation.
+    centre = mean["l"]
+    drift["lll"] = drift["lll"] - 3 * centre * drift["ll"] - 3 * centre**2 * drift["l"]
+    return drift

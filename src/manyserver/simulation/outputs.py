@@ -46,7 +46,7 @@ def _bounded(system: System) -> bool:
 
 def _blocked(system: System, batches: Measured, controls: Controls | None) -> np.ndarray:
     """Return the probability that an arrival is blocked, from samples, shape (batch,)."""
-    blocked = batches.samples.totals[:, 2] / batches.samples.taken[:, 0]
+    blocked = batches.samples.totals[:, 1] / batches.samples.taken[:, 0]
     return _if_often(blocked, batches.blocked.sum(axis=1), controls)
 
 

@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 __all__ = ["Run"]
 
 MOST_GROWTH = 2
-"""In one go there are at most so many times as many short replications as before: few tell a
-precision roughly, and the events should not be many more than it takes."""
+"""In one go there are at most so many times as many replications as before: few tell a precision
+roughly, and with more of them control variates explain more."""
 LARGEST_DRIFT = 2.5
 """Half-widths by which the halves of short replications may differ; by chance they differ by more
 once in a million runs."""
@@ -194,8 +194,7 @@ class Run:
             if not ratio > 1:
                 return self.count  # or nothing is known
             longer = SAFETY * ratio**2
-        most = MOST_GROWTH if self.independent else math.inf
-        return max(self.count + 1, math.ceil(min(longer, most) * self.count))
+        return max(self.count + 1, math.ceil(min(longer, MOST_GROWTH) * self.count))
 
     def extend(self, count: int) -> None:
         """Have so many replications."""

@@ -1,8 +1,20 @@
-"""Sampling the state while it is simulated: tails, joining law, products.
+r"""Sampling the state while it is simulated: tails, joining law, products.
 
 A sample reads the queue tails off the counts of the kernel, and adds to sums: the tails and their
 squares, and the probability that an arrival would join each class now. The balance quantities
-that serve as control variates follow from these sums (:mod:`manyserver.simulation.outputs`).
+that serve as control variates follow from these sums (:mod:`manyserver.simulation.controls`).
+
+*Drifts.* With jobs l, work rate w of the busy servers, and v that of those with two jobs or more,
+all per server, the generator G of the chain gives for a function f of them the drift G f of its
+expectation, which is zero on average. In a step of size h = 1/N, l moves by h up at rate A, the
+accepted arrivals, and down at rate w; w by :math:`h C_j` up at the rate at which arrivals join
+idle servers of pool j, and down as servers with one job depart; v in the same way, a level higher.
+With m and s the first and second moments of the jumps, per h,
+
+.. math::
+
+    G l^2 = 2 l m_l + h s_l, \quad G (l w) = l m_w + w m_l + h s_{lw}, \quad
+    G l^3 = 3 l^2 m_l + 3 h l s_l + h^2 m_l, \quad \dots
 """
 
 from typing import NamedTuple
@@ -13,6 +25,7 @@ from manyserver.simulation.choices import Choices
 from manyserver.simulation.random import kernel
 
 __all__ = [
+    "DRIFTS",
     "MOMENT_LEVELS",
     "Samples",
     "Scratch",
@@ -28,6 +41,8 @@ __all__ = [
 
 MOMENT_LEVELS = 12
 """Levels between which covariances are measured."""
+DRIFTS = ("l", "w", "v", "ll", "lw", "ww", "lv", "wv", "vv", "lll")
+"""Functions of the state whose drifts are summed."""
 MOMENT_PERIOD = 4
 """Samples from one that adds to the products to the next."""
 
@@ -44,8 +59,10 @@ class Samples(NamedTuple):
     choices: np.ndarray
     """Probability that an arrival joins the class, shape (piece, pool, level)."""
     totals: np.ndarray
-    """Jobs per server, squared (0) and times the imbalance of all departures and accepted
-    arrivals (1), and the probability that an arrival is blocked (2), shape (piece, 3)."""
+    """Square of the jobs per server (0), and the probability that an arrival is blocked (1), shape
+    (piece, 2)."""
+    drifts: np.ndarray
+    """Drifts of `DRIFTS`, shape (piece, function)."""
     products: np.ndarray
     """Products of the numbers of servers in two classes, shape (piece, pool, level, pool, level)
     with the first `MOMENT_LEVELS` levels; or no levels."""
@@ -76,13 +93,15 @@ class Scratch(NamedTuple):
     """Probability that all servers of a draw are of the rank or after it, shape (draw,)."""
     polynomial: np.ndarray
     """Probability that k servers looked at are tied and the others after, shape (draw, k)."""
+    summed: np.ndarray
+    """Sums of the joining law at the first two levels before this sample, shape (pool, 2)."""
 
 
 def make_samples(pieces: int, n_pools: int, levels: int, moments: bool) -> Samples:
     """Make sums that are zero."""
     by_class = (pieces, n_pools, levels)
     square = (pieces, *(n_pools, MOMENT_LEVELS if moments else 0) * 2)
-    shapes = ((pieces, 2), by_class, by_class, by_class, (pieces, 3), square)
+    shapes = ((pieces, 2), by_class, by_class, by_class, (pieces, 2), (pieces, len(DRIFTS)), square)
     return Samples._make(np.zeros(shape) for shape in shapes)
 
 
@@ -98,6 +117,7 @@ def make_scratch(choices: Choices, levels: int) -> Scratch:
         np.zeros(n_draws),
         np.zeros(n_draws),
         np.zeros((n_draws, most + 1)),
+        np.zeros((n_pools, 2)),
     )
 
 
@@ -141,6 +161,8 @@ def read_tails(row, before, piece, choices, scratch, samples):  # type: ignore[n
         for empty in range(level, scratch.top[pool]):
             scratch.tail[pool, empty] = 0.0
         scratch.top[pool] = level
+        scratch.summed[pool, 0] = samples.choices[piece, pool, 0]
+        scratch.summed[pool, 1] = samples.choices[piece, pool, 1]
         work += choices.speed[pool] * scratch.tail[pool, 1]
     return jobs / choices.servers, work / choices.servers
 
@@ -288,11 +310,51 @@ def sample(row, before, piece, choices, scratch, samples):  # type: ignore[no-un
 
 
 @kernel(inline="always")
+def _add_drifts(jobs, work, accepted, piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
+    """Add the drifts at the state whose tails are in `scratch`."""
+    h = 1.0 / choices.servers
+    second = 0.0
+    # First and second moments of the jumps, by the function or functions that jump.
+    m_l, s_l = accepted - work, accepted + work
+    m_w, s_w, s_lw, m_v, s_v, s_lv = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for pool in range(choices.speed.size):
+        speed = choices.speed[pool]
+        tail = scratch.tail[pool]
+        one, two = tail[1], tail[2]
+        three = tail[3] if tail.size > 3 else 0.0
+        second += speed * two * h
+        new = samples.choices[piece, pool]
+        up = choices.arrival_rate * (new[0] - scratch.summed[pool, 0])
+        down = speed * (one - two) * h
+        m_w += speed * (up - down)
+        s_lw += speed * (up + down)
+        s_w += speed * speed * (up + down)
+        up = choices.arrival_rate * (new[1] - scratch.summed[pool, 1])
+        down = speed * (two - three) * h
+        m_v += speed * (up - down)
+        s_lv += speed * (up + down)
+        s_v += speed * speed * (up + down)
+    drifts = samples.drifts[piece]
+    drifts[0] += m_l
+    drifts[1] += m_w
+    drifts[2] += m_v
+    drifts[3] += 2.0 * jobs * m_l + h * s_l
+    drifts[4] += jobs * m_w + work * m_l + h * s_lw
+    drifts[5] += 2.0 * work * m_w + h * s_w
+    drifts[6] += jobs * m_v + second * m_l + h * s_lv
+    drifts[7] += work * m_v + second * m_w
+    drifts[8] += 2.0 * second * m_v + h * s_v
+    drifts[9] += 3.0 * jobs * jobs * m_l + 3.0 * jobs * h * s_l + h * h * m_l
+
+
+@kernel(inline="always")
 def add_totals(jobs, work, blocked, piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
     """Add what all kernels sample alike: squares and products of the numbers of servers."""
     samples.totals[piece, 0] += jobs * jobs
-    samples.totals[piece, 1] += jobs * (work - choices.arrival_rate * (1.0 - blocked))
-    samples.totals[piece, 2] += blocked
+    samples.totals[piece, 1] += blocked
+    _add_drifts(
+        jobs, work, choices.arrival_rate * (1.0 - blocked), piece, choices, scratch, samples
+    )
     if samples.products.shape[2] > 0 and samples.taken[piece, 0] % MOMENT_PERIOD == 0:
         _add_products(scratch, samples.products[piece])
         samples.taken[piece, 1] += 1

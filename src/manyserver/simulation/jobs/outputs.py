@@ -10,7 +10,7 @@ from manyserver.simulation.controls import often_visited
 from manyserver.simulation.jobs.records import edges
 from manyserver.simulation.jobs.replica import Measured
 from manyserver.simulation.outputs import resolved, variances, widened
-from manyserver.simulation.samples import MOMENT_LEVELS, Samples, first_levels
+from manyserver.simulation.samples import DRIFTS, MOMENT_LEVELS, Samples, first_levels
 from manyserver.statistics.estimates import Controls, Estimate, batch_mean, batch_ratio
 from manyserver.statistics.histogram import quantile_estimate
 from manyserver.variables import QUANTILES
@@ -118,7 +118,7 @@ def _samples(ends: np.ndarray, fine: int, moments: bool) -> Samples:
     grouped = ends.reshape(-1, fine, *ends.shape[1:])
     tails = grouped.sum(axis=1)
     taken = np.full((len(tails), 2), float(fine))
-    totals = np.zeros((len(tails), 3))
+    totals, drifts = np.zeros((len(tails), 2)), np.zeros((len(tails), len(DRIFTS)))
     servers = grouped[:, 0, :, 0].sum(axis=1)
     totals[:, 0] = ((grouped[:, :, :, 1:].sum(axis=(2, 3)) / servers[:, None]) ** 2).sum(axis=1)
     held = -np.diff(grouped, axis=3, append=0.0)[..., : MOMENT_LEVELS if moments else 0]
@@ -126,7 +126,7 @@ def _samples(ends: np.ndarray, fine: int, moments: bool) -> Samples:
     held = np.pad(held, ((0, 0), (0, 0), (0, 0), (0, missing)))
     products = np.einsum("bfpk,bfql->bpkql", held, held)
     squares = (grouped**2).sum(axis=1)
-    return Samples(taken, tails, squares, np.zeros_like(tails), totals, products)
+    return Samples(taken, tails, squares, np.zeros_like(tails), totals, drifts, products)
 
 
 def control_columns(system: System, batches: JobPieces) -> np.ndarray:
