@@ -20,7 +20,6 @@ __all__ = [
     "MOST_BATCHES",
     "NEVER_SEEN",
     "PIECES",
-    "PILOT_BATCHES",
     "PILOT_PIECES",
     "PILOT_REPLICATIONS",
     "PILOT_TIME",
@@ -28,7 +27,6 @@ __all__ = [
     "SAFETY",
     "WARM_UP",
     "WITH_SERIES",
-    "WORTH",
     "Lengths",
     "Plan",
     "independent_lengths",
@@ -68,11 +66,8 @@ MOST_BATCHES = 128
 FEWEST_ARRIVALS = 400
 """With fewer in all batches together, what they did says too little of what they may do: a mean of
 so many waiting times, most of them zero, is far from normal."""
-PILOT_BATCHES = 24
-"""Length of a pilot that tells the variance, in shortest batches of all replications."""
 PILOT_REPLICATIONS = 8
-"""Replications of a pilot that tells the autocorrelation time alone; so many of the others have
-the fewest batches."""
+"""Replications of a pilot; so many of the others have the fewest batches."""
 PILOT_TIME = 40
 """Length of its replications, in relaxation times."""
 PILOT_PIECES = 120
@@ -88,8 +83,6 @@ MOST_GROWTH = 10.0
 """A run gets longer by this factor at most, where arrivals were too few to tell more."""
 NEVER_SEEN = 3.0
 """Upper end of the 95 % interval of the mean of a count that is zero."""
-WORTH = 0.75
-"""A run that is shorter than the last one by more than this factor tells less than that."""
 PIECES = 48
 """Pieces of a replication."""
 SERIES = 240
