@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 import benchmarks
-from benchmarks.driver import Benchmark, changes, markdown, measured
+from benchmarks.driver import Benchmark, NotHere, changes, markdown, measured
 
 HERE = Path(__file__).parent
 
@@ -55,7 +55,7 @@ def main(only: tuple[str, ...], listed: bool, quick: bool, results: Path | None)
         click.echo(f"{name} ...", err=True)
         try:
             entry = measured(one, quick, lambda row: click.echo(f"  {row}", err=True))
-        except ModuleNotFoundError as error:
+        except (ModuleNotFoundError, NotHere) as error:
             click.echo(f"{name} is left out: {error}; try `uv run --group benchmark`", err=True)
             continue
         click.echo(markdown(one, entry))

@@ -30,6 +30,7 @@ from manyserver.study.compute import versions
 __all__ = [
     "Benchmark",
     "Entry",
+    "NotHere",
     "Row",
     "benchmark",
     "changes",
@@ -43,6 +44,11 @@ __all__ = [
 
 ROOT = Path(__file__).parents[1]
 NOISE = 0.1
+
+
+class NotHere(Exception):
+    """What a benchmark needs is not on this machine."""
+
 
 Value = str | int | float | list[float] | None
 """Lists are measurements of the same."""

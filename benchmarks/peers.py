@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import manyserver as ms
-from benchmarks.driver import Row, benchmark, children_seconds
+from benchmarks.driver import NotHere, Row, benchmark, children_seconds
 from benchmarks.models import (
     Work,
     ciw_model,
@@ -63,7 +63,7 @@ def precision(quick: bool) -> Iterator[Row]:
     simulation saw.
     """
     if shutil.which("g++") is None:
-        raise ModuleNotFoundError("there is no g++ to compile the textbook and GillesPy2")
+        raise NotHere("there is no g++ to compile the textbook and GillesPy2")
     least = 0.1 if quick else 1.0
     with tempfile.TemporaryDirectory() as folder:
         program = compiled(Path(folder))

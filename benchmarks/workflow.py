@@ -18,8 +18,8 @@ from pathlib import Path
 
 from benchmarks.driver import Row, benchmark
 
-POINTS = 5000
-"""Of one study; a multiple of 50."""
+LOADS = 100
+POLICIES = 5
 MILLISECONDS = 10.0
 ROOT = Path(__file__).parents[1]
 METHOD = '''"""Burn CPU time, for a benchmark."""
@@ -95,7 +95,7 @@ class Cost:
 class Project:
     """A copy of the project with one synthetic study."""
 
-    def __init__(self, folder: Path, points: int, milliseconds: float):
+    def __init__(self, folder: Path, sizes: int):
         self.folder = folder
         for name in ("workflow", "profiles", "src"):
             shutil.copytree(ROOT / name, folder / name)
@@ -110,19 +110,18 @@ class Project:
             "systems": {
                 "two": {"pools": [{"fraction": "1/2", "speed": s} for s in ("2/3", "4/3")]}
             },
-            "policies": [{"name": "scheme1", "d": [d, d]} for d in range(1, 6)],
+            "policies": [{"name": "scheme1", "d": [d, d]} for d in range(1, POLICIES + 1)],
             "sweep": {
-                "load": {"start": 0.1, "stop": 0.9, "count": points // 50},
-                "n_servers": [10 * 2**i for i in range(10)],
+                "load": {"start": 0.1, "stop": 0.9, "count": LOADS},
+                "n_servers": [10 * 2**i for i in range(sizes)],
             },
-            "methods": {"synthetic": {"milliseconds": milliseconds}},
+            "methods": {"synthetic": {"milliseconds": MILLISECONDS}},
         }
         (folder / "config" / "studies" / "synthetic.yaml").write_text(json.dumps(study))
 
     def run(self, *arguments: str) -> Cost:
         """Run a module of Python."""
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        environment = {**os.environ, "PATH": path, "PYTHONPATH": str(self.folder / "src")}
+        environment = {**os.environ, "PYTHONPATH": str(self.folder / "src")}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         began = time.perf_counter()
@@ -147,9 +146,10 @@ def commands(quick: bool) -> Iterator[Row]:
     of them (500 in a quick run) on two cores; what the build takes beside that is the overhead of a
     point.
     """
-    points = POINTS // 10 if quick else POINTS
+    sizes = 1 if quick else 10
+    points = LOADS * POLICIES * sizes
     with tempfile.TemporaryDirectory() as folder:
-        project = Project(Path(folder) / "project", points, MILLISECONDS)
+        project = Project(Path(folder) / "project", sizes)
         project.run("manyserver", "check")  # keeps the bytecode
         snakemake = ("snakemake", "--cores", "2")
         for command in (
