@@ -41,11 +41,11 @@ CASES = [
     ),
 ]
 QUICK = [CASES[1], CASES[4], CASES[-4]]
-BATCHES = 30
-LONGEST = 300
+BATCHES = 60
+LONGEST = 600
 """Relaxation times of the mean field that the C++ simulation measures, at least."""
-EVENTS = 5e7
-"""Events that it measures, at least: some hundred relaxation times of 10 servers at load 0.99."""
+EVENTS = 1e8
+"""Events that it measures, at least: a thousand relaxation times of 10 servers at load 0.99."""
 
 
 @benchmark("policy", "servers", "load", costs=["manyserver, s"], noise=0.2)
@@ -55,8 +55,8 @@ def precision(quick: bool) -> Iterator[Row]:
     At 95 %, exponential sizes, with warm-up and without compilation, on one core. `manyserver` is
     `simulate(system, policy, precision=1e-3)`, limit and all. The others average over time, and
     have no control variates. *Extrapolated*: the textbook in C++ (`benchmarks/textbook.cpp`) ran
-    for 30 batches of at least ten relaxation times, which tell how many arrivals it takes, up to a
-    factor of 1.7; its time is that of the run times the squared ratio of the half-widths. The other
+    for 60 batches of at least ten relaxation times, which tell how many arrivals it takes, up to a
+    factor of 1.5; its time is that of the run times the squared ratio of the half-widths. The other
     packages simulate the same process, and need as many arrivals; their time is that of an arrival,
     from runs of a second or more from the empty system. GillesPy2 runs its solver in C++ on the
     numbers of servers with at least so many jobs, cut off one level above the highest that the C++
@@ -135,7 +135,7 @@ def python_cost(
 
 def arrival_seconds(model: Callable[[int], Callable[[], object]], least: float) -> float:
     """Return the CPU time of an arrival, from a run of at least so many seconds."""
-    arrivals, spent = 100, 0.0
+    arrivals, spent = 25, 0.0
     while spent < least:
         arrivals *= 4
         run = model(arrivals)

@@ -57,7 +57,7 @@ def test_a_run_keeps_its_measurements_and_a_page_of_tables(run: CliRunner) -> No
     kept = json.loads(Path("kept.json").read_text())
     assert list(kept) == ["test_benchmarks.trivial"]
     entry = kept["test_benchmarks.trivial"]
-    assert {"date", "commit", "machine", "versions", "seconds"} < set(entry)
+    assert {"date", "commit", "machine", "versions", "cpu_seconds"} < set(entry)
     assert "numpy" in entry["versions"]
     assert [row["size"] for row in entry["rows"]] == [10, 1000]
     assert [len(row["ns"]) for row in entry["rows"]] == [4, 4]
