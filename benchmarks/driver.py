@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from inspect import cleandoc
 from pathlib import Path
@@ -151,14 +152,14 @@ def children_seconds() -> float:
 
 def measured(one: Benchmark, quick: bool, tell: Callable[[str], None]) -> Entry:
     """Run a benchmark, and say when and where."""
-    began = time.process_time() + children_seconds()
+    commit, began = _commit(), time.process_time() + children_seconds()
     rows = []
     for row in one.rows(quick):
         tell(", ".join(_key(one, row)))
         rows.append(row)
     return {
         "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        "commit": _commit(),
+        "commit": commit,
         "machine": _machine(),
         "versions": versions() | _peers(),
         "cpu_seconds": round(time.process_time() + children_seconds() - began, 1),
@@ -166,7 +167,9 @@ def measured(one: Benchmark, quick: bool, tell: Callable[[str], None]) -> Entry:
     }
 
 
+@cache
 def _commit() -> str:
+    """Return the commit at the start: results that are written change the tree."""
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return told.stdout.strip() or "unknown"
