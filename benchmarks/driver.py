@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).parents[1]
-NOISE = 0.1
+NOISE = 0.2
 
 
 class NotHere(Exception):

@@ -48,7 +48,7 @@ EVENTS = 1e8
 """Events that it measures, at least: a thousand relaxation times of 10 servers at load 0.99."""
 
 
-@benchmark("policy", "servers", "load", costs=["manyserver, s"], noise=0.2)
+@benchmark("policy", "servers", "load", costs=["manyserver, s"])
 def precision(quick: bool) -> Iterator[Row]:
     """CPU seconds to a half-width of 0.1 % of the mean time in system.
 

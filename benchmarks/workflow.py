@@ -138,7 +138,7 @@ class Project:
         return Cost(wall, cpu, after.ru_maxrss / 1024)
 
 
-@benchmark("command", costs=["CPU, s"], noise=0.2)
+@benchmark("command", costs=["CPU, s"])
 def commands(quick: bool) -> Iterator[Row]:
     """A study of many points: its build, and answers about it.
 

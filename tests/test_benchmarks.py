@@ -97,8 +97,8 @@ def test_a_benchmark_can_be_chosen(run: CliRunner) -> None:
         ([1.3, 1.31, 1.32, 1.35, 1.4], [1.0, 1.01, 1.02, 1.05, 9.0], "faster"),
         ([1.0, 1.02, 1.05, 1.1], [1.08, 1.1, 1.12, 1.15], ""),  # within the noise between runs
         ([1.0, 1.2, 1.5, 2.0], [1.3, 1.6, 1.8, 2.1], ""),  # within the spread of a run
-        (1.0, 1.2, "slower"),
-        (1.0, 1.05, ""),
+        (1.0, 1.25, "slower"),
+        (1.0, 1.15, ""),
     ],
 )
 def test_what_got_slower_by_more_than_the_noise(
