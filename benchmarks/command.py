@@ -63,7 +63,8 @@ def main(only: tuple[str, ...], listed: bool, quick: bool, results: Path | None)
         entries[name] = entry
         # Kept at once, for who stops a long run; what is no longer there is dropped.
         entries = {known: entries[known] for known in everything if known in entries}
-        results.write_text(json.dumps(entries, indent=1) + "\n")
+        lines = (f"{json.dumps(known)}: {json.dumps(entry)}" for known, entry in entries.items())
+        results.write_text("{\n" + ",\n".join(lines) + "\n}\n")
         pages = [markdown(everything[known], entry) for known, entry in entries.items()]
         results.with_suffix(".md").write_text("\n".join(pages))
     click.echo("\n".join(["Compared with the last run:", *told]))

@@ -156,7 +156,7 @@ def measured(one: Benchmark, quick: bool, tell: Callable[[str], None]) -> Entry:
     rows = []
     for row in one.rows(quick):
         tell(", ".join(_key(one, row)))
-        rows.append(row)
+        rows.append({name: _rounded(value) for name, value in row.items()})
     return {
         "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "commit": commit,
@@ -165,6 +165,13 @@ def measured(one: Benchmark, quick: bool, tell: Callable[[str], None]) -> Entry:
         "cpu_seconds": round(time.process_time() + children_seconds() - began, 1),
         "rows": rows,
     }
+
+
+def _rounded(value: Value) -> Value:
+    """Keep five digits, which is more than any time has."""
+    if isinstance(value, list):
+        return [float(f"{one:.5g}") for one in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 @cache
