@@ -69,7 +69,7 @@ def precision(quick: bool) -> Iterator[Row]:
         program = compiled(Path(folder))
         for name, pools, policy, n_servers, load in QUICK if quick else CASES:
             work = Work(ms.System(load, pools, n_servers=n_servers), policy)
-            ours, met = own_seconds(work, 1 if quick else 3)
+            ours, met = own_seconds(work, 1 if quick else 7)
             cpp, arrivals, highest = cpp_seconds(program, work, EVENTS / 10 if quick else EVENTS)
             solver = gillespy2_solver(work, highest + 1)
             each = {
@@ -95,7 +95,7 @@ def own_seconds(work: Work, rounds: int) -> tuple[list[float], bool]:
     run = partial(ms.simulate, work.system, work.policy, threads=1)
     warmed(work.policy, len(work.system.counts))
     spent: list[float] = []
-    while len(spent) < rounds and sum(spent) < 10:
+    while len(spent) < rounds and sum(spent) < 5:
         began = time.process_time()
         result = run(precision=PRECISION)
         reached = float(result.sojourn_mean_half_width / result.sojourn_mean)
