@@ -1,21 +1,14 @@
-"""Speed of the simulation kernels, against a textbook Gillespie simulation.
-
-A second table has the kernel on counts, whose cost is to be compared with that of SQ(2) server by
-server, from the same turns.
-
-Run ``uv run python benchmarks/kernel.py``.
-"""
+"""Speed of the simulation kernels, against a textbook Gillespie simulation."""
 # ruff: noqa: NPY002 -- the textbook uses NumPy's global generator, the fastest one of numba's
 
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
 from numba import njit
 
 import manyserver as ms
+from benchmarks.driver import Row, benchmark, in_turns, ratios
 from manyserver.policies import Policy
 from manyserver.simulation.kernels import make_replica
 from manyserver.simulation.replica import Replica
@@ -159,40 +152,31 @@ def textbook_run(system: ms.System, policy: Policy, start: np.ndarray) -> Callab
     return run
 
 
-def seconds(run: Callable[[], int]) -> tuple[float, int]:
-    """Return the CPU time of a run, and its useful events."""
-    start = time.thread_time()
-    events = run()
-    return time.thread_time() - start, events
+@benchmark("policy", "servers", costs=["ns/step", "over SQ(2)"])
+def on_counts(quick: bool) -> Iterator[Row]:
+    """The kernel on counts, over SQ(2) server by server.
 
-
-def main() -> None:
-    """Print the tables."""
-    textbook_table()
-    counts_table()
-
-
-def counts_table() -> None:
-    """Print the times of the kernel on counts."""
-    print(f"\n{'on counts':28} {'servers':>8} {'ns/step':>8} {'SQ(2)':>7} {'ratio':>6}")
+    CPU time of steps at load 0.9, an arrival or a try to depart, of policies to which servers
+    announce themselves; and of SQ(2) in the same turns, with at most a million servers, whose array
+    of codes does not fit into a cache.
+    """
     one_pool, reference = CASES["SQ(2)"]
     for name, (pools, policy) in COUNTS_CASES.items():
-        for n_servers in COUNTS_SIZES:
+        for n_servers in COUNTS_SIZES[: 2 if quick else None]:
             system = ms.System(0.9, pools, n_servers=n_servers)
-            # The array of codes of 10**7 servers does not fit into a cache.
             same = ms.System(0.9, one_pool, n_servers=min(n_servers, SIZES[-1]))
-            replicas = [
-                make_replica(at, of, limit_start(at, of)[0], (1,))
-                for at, of in ((system, policy), (same, reference))
-            ]
-            turns = []
-            for _ in range(ROUNDS + 1):
-                turns.append([seconds(partial(run_steps, replica))[0] for replica in replicas])
-            mine, its = (
-                statistics.median(1e9 * turn[i] / STEPS for turn in turns[1:]) for i in (0, 1)
-            )
-            ratio = statistics.median(turn[0] / turn[1] for turn in turns[1:])
-            print(f"{name:28} {n_servers:8} {mine:8.1f} {its:7.1f} {ratio:6.2f}", flush=True)
+            runs = {
+                key: partial(run_steps, make_replica(at, of, limit_start(at, of)[0], (1,)))
+                for key, at, of in (("counts", system, policy), ("SQ(2)", same, reference))
+            }
+            spent = in_turns(runs, ROUNDS)
+            yield {
+                "policy": name,
+                "servers": n_servers,
+                "ns/step": per_step(spent["counts"]),
+                "SQ(2), ns/step": per_step(spent["SQ(2)"]),
+                "over SQ(2)": ratios(spent["counts"], spent["SQ(2)"]),
+            }
 
 
 def run_steps(replica: Replica) -> int:
@@ -200,30 +184,31 @@ def run_steps(replica: Replica) -> int:
     return int(replica.advance(1, STEPS).events.sum())
 
 
-def textbook_table() -> None:
-    """Print the times of the kernel that goes server by server."""
-    print(f"{'':18} {'servers':>8} {'ns/step':>8} {'ns/event':>9} {'textbook':>9} {'ratio':>6}")
+def per_step(spent: list[float]) -> list[float]:
+    """Return the times of one step, in ns."""
+    return [1e9 * seconds / STEPS for seconds in spent]
+
+
+@benchmark("policy", "servers", costs=["ns/event", "over textbook"])
+def by_servers(quick: bool) -> Iterator[Row]:
+    """The kernel server by server, over a textbook Gillespie simulation.
+
+    CPU time of useful events at load 0.9, arrivals and departures. The textbook is compiled by
+    numba as well, and simulates the same system in the same turns.
+    """
     for name, (pools, policy) in CASES.items():
-        for n_servers in SIZES:
+        for n_servers in SIZES[: 2 if quick else None]:
             system = ms.System(0.9, pools, n_servers=n_servers)
             start = ms.fixed_point(system, policy).queue_tail.values
-            kernel, reference = (
-                kernel_run(system, policy, start),
-                textbook_run(system, policy, start),
-            )
-            kernel(), reference()
-            turns = [(seconds(kernel), seconds(reference)) for _ in range(ROUNDS)]
-            step = statistics.median(1e9 * mine[0] / STEPS for mine, _ in turns)
-            event = statistics.median(1e9 * mine[0] / mine[1] for mine, _ in turns)
-            other = statistics.median(1e9 * its[0] / its[1] for _, its in turns)
-            ratio = statistics.median(
-                (its[0] / its[1]) / (mine[0] / mine[1]) for mine, its in turns
-            )
-            print(
-                f"{name:18} {n_servers:8} {step:8.1f} {event:9.1f} {other:9.1f} {ratio:6.1f}",
-                flush=True,
-            )
-
-
-if __name__ == "__main__":
-    main()
+            runs = {
+                "kernel": kernel_run(system, policy, start),
+                "textbook": textbook_run(system, policy, start),
+            }
+            spent = in_turns(runs, ROUNDS, per_unit=True)
+            yield {
+                "policy": name,
+                "servers": n_servers,
+                "ns/event": [1e9 * one for one in spent["kernel"]],
+                "textbook, ns/event": [1e9 * one for one in spent["textbook"]],
+                "over textbook": ratios(spent["kernel"], spent["textbook"]),
+            }
