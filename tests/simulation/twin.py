@@ -9,6 +9,8 @@ from itertools import accumulate
 from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.simulation.counts_replica import CountsTables
+from manyserver.simulation.lockstep import BLOCK as BLOCK_TOGETHER
+from manyserver.simulation.lockstep_replicas import LockstepTables
 from manyserver.simulation.sampled import BLOCK
 from manyserver.simulation.tables import Looks
 
@@ -129,6 +131,89 @@ class Twin:
                     left[number] = left[-1]
                     left.pop()
         return servers + [None] * (len(numbers) - len(servers))
+
+
+class LockstepTwin:
+    """The chain of one lane of the kernel in lockstep, one server after another.
+
+    Servers of a pool are listed with most jobs first; those that are drawn are taken off a list.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        policy: Policy,
+        tables: LockstepTables,
+        state: list[int],
+        jobs: list[list[int]],
+    ):
+        self.random, self.further = Xoshiro(state[:4]), Xoshiro(state[4:])
+        self.tables = tables
+        self.jobs = jobs
+        self.sampling = policy.sampling(system)
+        self.ranks = policy.rank_table(system, 64)
+        self.room = [64 if pool.buffer is None else pool.buffer for pool in system.pools]
+        self.pending: list[tuple[int, list[float]]] = []
+
+    def step(self) -> tuple[bool, int, int]:
+        """Return whether it is an arrival, the pool, and the jobs of the server before."""
+        if not self.pending:
+            self.pending = self._block()
+        event, numbers = self.pending.pop(0)
+        pool = event - len(self.sampling.branches)
+        if pool >= 0:
+            before = sorted(self.jobs[pool], reverse=True)[int(numbers[0] * len(self.jobs[pool]))]
+            self._move(pool, before, max(before - 1, 0))
+            return False, pool, before
+        pool, before = self._joined(event, numbers)
+        self._move(pool, before, min(before + 1, self.room[pool]))
+        return True, pool, before
+
+    def _move(self, pool: int, before: int, after: int) -> None:
+        self.jobs[pool].remove(before)
+        self.jobs[pool].append(after)
+
+    def _block(self) -> list[tuple[int, list[float]]]:
+        """Return events and the uniform numbers of their looks, and then those that break ties."""
+        bound, n_looks = self.tables.bound, len(self.tables.ends)
+        steps: list[tuple[int, list[float]]] = []
+        for _ in range(BLOCK_TOGETHER):
+            place = (self.random.next() >> 12) / 2**52
+            event = int((bound <= place).sum()) - 1
+            end = 1.0 if event + 1 == len(bound) else bound[event + 1]
+            steps.append((event, [float(place - bound[event]) / float(end - bound[event])]))
+        for look in range(1, n_looks):
+            if look % 2 == 1:
+                words = [self.further.next() for _ in range(BLOCK_TOGETHER)]
+            for place, (_, numbers) in enumerate(steps):
+                numbers.append((words[place] & (2**32 - 1)) / 2**32)
+                words[place] >>= 32
+        if self.tables.shuffled:
+            for _ in range(n_looks):
+                for _, numbers in steps:
+                    numbers.append((self.further.next() & (2**32 - 1)) * (2**31 - 1) >> 32)
+        return steps
+
+    def _joined(self, event: int, numbers: list[float]) -> tuple[int, int]:
+        looked_at: list[tuple[int, float, int, int]] = []
+        for draw in self.sampling.branches[event].draws:
+            left = [
+                (pool, level)
+                for pool in draw.pools
+                for level in sorted(self.jobs[pool], reverse=True)
+            ]
+            for _ in range(draw.count):
+                look = len(looked_at)
+                number = int(numbers[look] * len(left))
+                pool, level = left[number]
+                if not self.sampling.replacement:
+                    left[number] = left[-1]
+                    left.pop()
+                # The highest number wins a tie between draws, else the first look.
+                shuffled = self.tables.shuffled
+                tie = -numbers[len(self.tables.ends) + look] if shuffled else look
+                looked_at.append((int(self.ranks[pool, level]), tie, pool, level))
+        return min(looked_at)[2:]
 
 
 class CountsTwin:

@@ -2,7 +2,6 @@
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -115,11 +114,9 @@ class CountsReplica(OnCounts):
 
     limit_settles = False
 
-    def start(self, jobs: Sequence[np.ndarray]) -> None:
-        """Count the servers by their jobs."""
-        counts = np.array([np.bincount(here, minlength=self.levels) for here in jobs])
-        tails = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
-        self._tabulate(np.pad(tails, ((0, 0), (0, 1))))
+    def start(self, tail: np.ndarray) -> None:
+        """Take the numbers of servers."""
+        self._tabulate(np.pad(tail, ((0, 0), (0, 1))))
 
     def _tabulate(self, tail: np.ndarray) -> None:
         self.tail = np.ascontiguousarray(tail, dtype=np.int64)

@@ -12,7 +12,15 @@ from manyserver.simulation.pull_replica import PullReplica
 from manyserver.simulation.replica import Replica
 from manyserver.simulation.sampled_replica import SampledReplica
 
-__all__ = ["kernel_for", "make_replica"]
+__all__ = ["in_lockstep", "kernel_for", "make_replica"]
+
+MOST_SERVERS = 2**30
+"""In lockstep, the number of a server has 31 bits."""
+MOST_LEVELS = 64
+"""Levels of all pools that servers are at. A step in lockstep goes over all of them, and so is
+faster than one server by server only while they are few."""
+MOST_LOOKS = 64
+"""Servers that an arrival looks at in lockstep, for the room that their numbers take."""
 
 
 def kernel_for(system: System, policy: Policy) -> type[Replica]:
@@ -21,6 +29,19 @@ def kernel_for(system: System, policy: Policy) -> type[Replica]:
         return PullReplica
     announced = policy.sampling(system).depends_on_all
     return CountsReplica if announced else SampledReplica
+
+
+def in_lockstep(system: System, policy: Policy, start_tails: np.ndarray) -> bool:
+    """Whether replications are simulated together, if there are any that need not be alone.
+
+    This must not depend on how many there are, as their random numbers are used otherwise.
+    """
+    if kernel_for(system, policy) is not SampledReplica or sum(system.counts) > MOST_SERVERS:
+        return False
+    branches = policy.sampling(system).branches
+    looks = max(sum(draw.count for draw in branch.draws) for branch in branches)
+    levels = (start_tails[:, 1:] * np.array(system.counts)[:, None] > 0.5).sum()
+    return bool(looks <= MOST_LOOKS and levels <= MOST_LEVELS)
 
 
 def make_replica(

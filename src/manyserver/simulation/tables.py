@@ -17,6 +17,7 @@ __all__ = [
     "Tables",
     "alias_method",
     "code_type",
+    "event_rates",
     "make_block",
     "make_looks",
     "make_tables",
@@ -135,11 +136,7 @@ def make_looks(system: System, policy: Policy) -> Looks:
     first, size, last = (
         np.ascontiguousarray(field, dtype=np.uint64).ravel() for field in table[:3]
     )
-    rates = [
-        system.n_servers * system.arrival_rate * branch.probability  # type: ignore[operator]
-        for branch in sampling.branches
-    ] + list(np.array(system.counts) * system.speeds)
-    threshold, alias = alias_method(rates)
+    threshold, alias = alias_method(event_rates(system, sampling))
     return Looks(
         threshold,
         alias,
@@ -151,6 +148,15 @@ def make_looks(system: System, policy: Policy) -> Looks:
         table[3].min(axis=1).astype(np.uint64),
         _ties_between_draws(sampling, system, policy),
     )
+
+
+def event_rates(system: System, sampling: Sampling) -> list[float]:
+    """Return the rates of the events, arrivals first."""
+    arrivals = [
+        system.n_servers * system.arrival_rate * branch.probability  # type: ignore[operator]
+        for branch in sampling.branches
+    ]
+    return arrivals + list(np.array(system.counts) * system.speeds)
 
 
 def _branch_looks(
