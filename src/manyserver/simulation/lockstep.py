@@ -51,7 +51,7 @@ BLOCK = 64
 FLUSH = 2**15
 """Most steps until the sums are added to those of the piece."""
 WORST = np.int32(2**31 - 1)
-_32 = np.uint64(32)
+_0, _32 = np.uint64(0), np.uint64(32)
 
 
 @kernel(inline="always")
@@ -144,9 +144,9 @@ def _draw(tables, rng, block):  # type: ignore[no-untyped-def]
                 word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
                 store(block.word, step, word)
         here, item = look * BLOCK, look * n_events
+        unused = _0 if look % 2 == 1 else _32
         for step in range(BLOCK):
-            half = load(block.word, step)
-            store(block.word, step, half >> _32)
+            half = load(block.word, step) >> unused
             if tables.n_branches == 1:
                 number = bounded(half, at(tables.size, item)) + at(tables.first, item)
             else:

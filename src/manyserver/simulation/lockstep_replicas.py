@@ -93,7 +93,7 @@ class LockstepBlock(NamedTuple):
     place: np.ndarray
     """Uniform on [0, 1), shape (step, lane)."""
     word: np.ndarray
-    """What is left of a random word, shape (step, lane)."""
+    """Random words for two looks, shape (step, lane)."""
     drawn: np.ndarray
     """Numbers as drawn, those drawn before included."""
     number: np.ndarray

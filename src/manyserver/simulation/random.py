@@ -11,11 +11,13 @@ from functools import partial
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 from manyserver.machine_code import njit
 
-__all__ = ["kernel", "next_word", "seeded_words", "wide_product"]
+__all__ = ["kernel", "next_word", "prefetch", "seeded_words", "wide_product"]
 
 # Kernels allocate nothing. Without numba's reference counts, a sample of the state takes half the
 # time; without the interpreter's lock, replications run side by side.
@@ -74,3 +76,21 @@ def wide_product(typingctx, a, b):  # type: ignore[no-untyped-def]
         return context.make_tuple(builder, signature.return_type, [high, low])
 
     return signature, codegen
+
+
+@intrinsic
+def prefetch(typingctx, array, index):  # type: ignore[no-untyped-def]
+    """Ask for an element of an array, to have it at hand later."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        view = make_array(signature.args[0])(context, builder, args[0])
+        pointer = builder.gep(view.data, [args[1]])
+        pointer = builder.bitcast(pointer, cgutils.voidptr_t)
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], kind)
+        # To be written soon, and needed more than once.
+        builder.call(function, [pointer, word(1), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, index), codegen

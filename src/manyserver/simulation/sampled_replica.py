@@ -9,7 +9,7 @@ import numpy as np
 from manyserver.simulation.choices import make_choices
 from manyserver.simulation.replica import Measured, Replica, messages_per_customer, spread
 from manyserver.simulation.sampled import BLOCK, advance
-from manyserver.simulation.samples import Samples, make_scratch
+from manyserver.simulation.samples import Samples, first_levels, make_scratch
 from manyserver.simulation.tables import code_type, make_block, make_looks, make_tables
 from manyserver.statistics.estimates import Controls, Estimate
 
@@ -45,7 +45,7 @@ class SampledReplica(Replica):
     def _coded(self, jobs: Sequence[np.ndarray]) -> np.ndarray:
         n_codes = self.levels * len(jobs)
         kind = code_type(n_codes)
-        first = np.arange(len(jobs), dtype=kind) * kind(self.levels)
+        first = (np.arange(len(jobs)) * self.levels).astype(kind)
         codes = [here.astype(kind, copy=False) + own for here, own in zip(jobs, first, strict=True)]
         return np.concatenate([*codes, np.full(len(self.looks.fresh), n_codes - 1, kind)])
 
@@ -66,10 +66,7 @@ class SampledReplica(Replica):
 
     def tail_counts(self) -> np.ndarray:
         """Count the servers that hold at least ``level`` jobs, shape (pool, level)."""
-        if "codes" not in vars(self):
-            return self.tail.copy()
-        counts = [np.bincount(here, minlength=self.levels) for here in self.jobs]
-        return np.cumsum(np.array(counts)[:, ::-1], axis=1)[:, ::-1]
+        return np.asarray(first_levels(self.tail[None], self.levels)[0])
 
     def play(
         self,
@@ -86,6 +83,8 @@ class SampledReplica(Replica):
             self.choices, self.scratch, samples,
         )  # fmt: skip
         progress[:], self.next_step = state[:-1], int(state[-1])
+        if done:
+            self.tail = before.copy()
         return bool(done)
 
     def own_outputs(self, batches: Measured, controls: Controls | None) -> dict[str, Estimate]:

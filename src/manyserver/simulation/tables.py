@@ -25,8 +25,6 @@ __all__ = [
 
 SPARE_BITS = 24
 """A word gives another bounded number only while it has this many bits more than needed."""
-FEWEST_LOOKS = 2
-"""The kernel compares the first two servers of a step without a loop."""
 MOST_LOOKS = 100_000
 NOBODY = 1 << 62
 """Rank of the servers that do not exist."""
@@ -65,7 +63,7 @@ class Tables(NamedTuple):
     """What the codes ``pool * levels + level`` mean."""
 
     rank: np.ndarray
-    """Order of preference times 2**32, shape (code,)."""
+    """Order of preference, shape (code,)."""
     change: np.ndarray
     """What a departure and an arrival add to a code, shape (2 * code,)."""
     last_level: np.uint64
@@ -100,7 +98,7 @@ def code_type(n_codes: int) -> type[np.unsignedinteger]:
 @lru_cache(maxsize=16)
 def make_tables(system: System, policy: Policy, levels: int) -> Tables:
     """Tabulate the policy for `levels` levels, a power of two."""
-    ranks = policy.rank_table(system, levels).astype(np.uint64).ravel() << np.uint64(32)
+    ranks = policy.rank_table(system, levels).astype(np.uint64).ravel()
     ranks[-1] = NOBODY
     change = np.ones((ranks.size, 2), dtype=np.int64)
     change[:, 0] = np.where(np.arange(ranks.size) % levels > 0, -1, 0)
@@ -128,7 +126,7 @@ def make_looks(system: System, policy: Policy) -> Looks:
     events = [_branch_looks(branch.draws, sampling, bounds) for branch in sampling.branches]
     events += [[(bounds[pool], count, 0, 0)] for pool, count in enumerate(system.counts)]
     n_arrivals = len(sampling.branches)
-    n_looks = max(FEWEST_LOOKS, *(len(event) for event in events))
+    n_looks = max(len(event) for event in events)
     for event in events:
         event += [(bounds[-1] + look, 1, 0, look) for look in range(len(event), n_looks)]
     # Axes of the table: field (first, size, last, start), look, event.
