@@ -77,7 +77,7 @@ def two_pools(jobs, areas, rng, bounds, weights, steps):  # type: ignore[no-unty
         one, of_one = (b if better else a), (of_b if better else of_a)
         better = arrival & (of_d < of_c)
         two, of_two = (d if better else c), (of_d if better else of_c)
-        second = fast * of_two <= slow * of_one if arrival else place >= bounds[1]
+        second = (arrival & (fast * of_two <= slow * of_one)) | (place >= bounds[1])
         server, level = (two if second else one), (of_two if second else of_one)
         remaining = steps - step - 1
         row = levels * np.int64(second) + level + np.int64(arrival)
@@ -110,7 +110,7 @@ def four_pools(jobs, areas, rng, bounds, steps):  # type: ignore[no-untyped-def]
         server, best = a, 4 * np.int64(jobs[a]) + 3
         for number, other in enumerate((b, c, d)):
             key = 4 * np.int64(jobs[other]) + 2 - number
-            better = key < best if arrival else pool == number + 1
+            better = (arrival & (key < best)) | (pool == number + 1)
             server, best = (other if better else server), (key if better else best)
         pool, level = 3 - best % 4, best // 4
         remaining = steps - step - 1

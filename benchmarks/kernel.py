@@ -1,7 +1,9 @@
-"""Speed of the simulation kernels, against a textbook Gillespie simulation.
+"""Speed of the simulation kernels, against kernels written by hand and a textbook simulation.
 
-A second table has the kernel on counts, whose cost is to be compared with that of SQ(2) server by
-server, from the same turns.
+The first table has the time of a step of the kernel that goes server by server and of the one for
+replications in lockstep, over that of the best kernel that was written for the policy alone, all
+in the same turns. The second one has Gillespie's method as in a textbook. The third one has the
+kernel on counts, whose cost is to be compared with that of SQ(2) server by server.
 
 Run ``uv run python benchmarks/kernel.py``.
 """
@@ -11,13 +13,17 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
+from by_hand import four_pools, one_pool, two_pools
 from numba import njit
 
 import manyserver as ms
 from manyserver.policies import Policy
 from manyserver.simulation.kernels import make_replica
+from manyserver.simulation.lanes import LANES
+from manyserver.simulation.lockstep_replicas import Lockstep
 from manyserver.simulation.replica import Replica
 from manyserver.simulation.sampled_replica import SampledReplica
 from manyserver.start import limit_start
@@ -159,8 +165,8 @@ def textbook_run(system: ms.System, policy: Policy, start: np.ndarray) -> Callab
     return run
 
 
-def seconds(run: Callable[[], int]) -> tuple[float, int]:
-    """Return the CPU time of a run, and its useful events."""
+def seconds(run: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the CPU time of a run, and what it returns, its useful events."""
     start = time.thread_time()
     events = run()
     return time.thread_time() - start, events
@@ -168,8 +174,64 @@ def seconds(run: Callable[[], int]) -> tuple[float, int]:
 
 def main() -> None:
     """Print the tables."""
+    hand_table()
     textbook_table()
     counts_table()
+
+
+MORE_CASES: dict[str, tuple[list[ms.Pool], Policy]] = {
+    "SQ(2), slow and fast": (CASES["Scheme 1 (2,2)"][0], CASES["SQ(2)"][1]),
+    "SQ(10)": (CASES["SQ(2)"][0], ms.policy("sq", d=10)),
+    "random": (CASES["SQ(2)"][0], ms.policy("random")),
+}
+"""Without a kernel by hand."""
+
+
+def hand_table() -> None:
+    """Print the times of both kernels for policies that look at some servers."""
+    columns = ("by hand", "alone", "lockstep", "alone/hand", "lockstep/hand", "lockstep/alone")
+    print(f"{'ns/step':20} {'servers':>8} " + " ".join(f"{column:>14}" for column in columns))
+    for name, (pools, policy) in (CASES | MORE_CASES).items():
+        for n_servers in SIZES:
+            system = ms.System(0.9, pools, n_servers=n_servers)
+            start = limit_start(system, policy)[0]
+            alone, *others = (
+                SampledReplica(system, policy, start, (1, i)) for i in range(LANES + 1)
+            )
+            together = Lockstep(others)
+            runs: list[Callable[[], Any]] = [
+                partial(alone.advance, 1, STEPS),
+                partial(together.advance_all, 1, STEPS // LANES),
+            ]
+            if name in CASES:
+                runs.insert(0, hand_run(system, policy, alone))
+            for run in runs:
+                run()
+            turns = [[seconds(run)[0] * 1e9 / STEPS for run in runs] for _ in range(ROUNDS)]
+            times = np.array(turns).T
+            if name not in CASES:
+                times = np.insert(times, 0, np.nan, axis=0)
+            ratios = [times[1] / times[0], times[2] / times[0], times[2] / times[1]]
+            shown = " ".join(f"{np.median(values):14.2f}" for values in (*times, *ratios))
+            print(f"{name:20} {n_servers:8} {shown}", flush=True)
+    print()
+
+
+def hand_run(system: ms.System, policy: Policy, replica: SampledReplica) -> Callable[[], None]:
+    """Return a function that runs the kernel written by hand, from the state of a replica."""
+    jobs = np.concatenate(replica.jobs).astype(np.uint8)
+    areas = np.zeros(len(system.pools) * LEVELS, dtype=np.int64)
+    rng = replica.rng[:4].copy()
+    rates = [system.arrival_rate, *(system.fractions * system.speeds)[:-1]]
+    shares = np.cumsum(rates) / (system.arrival_rate + 1)
+    bounds = np.array([int(share * 2.0**64) for share in shares], dtype=np.uint64)
+    if len(system.pools) == 1:
+        return partial(one_pool, jobs, areas, rng, bounds[0], STEPS)
+    if len(system.pools) == 4:
+        return partial(four_pools, jobs, areas, rng, bounds, STEPS)
+    slow, fast = system.speeds
+    weights = np.array([round(fast / slow) if policy.name == "scheme2" else 1, 1])
+    return partial(two_pools, jobs, areas, rng, bounds, weights, STEPS)
 
 
 def counts_table() -> None:
