@@ -182,12 +182,11 @@ class LockstepTwin:
             event = int((bound <= place).sum()) - 1
             end = 1.0 if event + 1 == len(bound) else bound[event + 1]
             steps.append((event, [float(place - bound[event]) / float(end - bound[event])]))
-        for look in range(1, n_looks):
-            if look % 2 == 1:
-                words = [self.further.next() for _ in range(BLOCK_TOGETHER)]
-            for place, (_, numbers) in enumerate(steps):
-                numbers.append((words[place] & (2**32 - 1)) / 2**32)
-                words[place] >>= 32
+        for _ in range(1, n_looks):
+            words = [self.further.next() for _ in range(BLOCK_TOGETHER // 2)]
+            halves = [word & (2**32 - 1) for word in words] + [word >> 32 for word in words]
+            for half, (_, numbers) in zip(halves, steps, strict=True):
+                numbers.append(half / 2**32)
         if self.tables.shuffled:
             for _ in range(n_looks):
                 for _, numbers in steps:

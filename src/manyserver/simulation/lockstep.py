@@ -16,7 +16,8 @@ drawn from one pool the largest one has the fewest jobs. If fewer jobs are alway
 there is no need to compare the others, and none to compare at all if these are all.
 
 *Random numbers.* What a step is and the first server it looks at come from one word of one
-generator, all further servers from another one, two from a word. A lane has the generators of its
+generator, all further servers from another one, two from a word: those of steps that are half a
+block apart. A lane has the generators of its
 replication. So what happens in a lane does not depend on the others, and policies that are
 simulated with the same seed see the same arrivals and departures, however many servers they look
 at, as in the other kernel.
@@ -51,7 +52,8 @@ BLOCK = 64
 FLUSH = 2**15
 """Most steps until the sums are added to those of the piece."""
 WORST = np.int32(2**31 - 1)
-_0, _32 = np.uint64(0), np.uint64(32)
+HALF = BLOCK // 2
+_32 = np.uint64(32)
 
 
 @kernel(inline="always")
@@ -117,6 +119,19 @@ def _of_branch(tables, values, item, place):  # type: ignore[no-untyped-def]
     return value
 
 
+@kernel(inline="always")
+def _bounded(tables, block, word, item, here, step):  # type: ignore[no-untyped-def]
+    """Turn the low half of a word into the number that a step draws at a look."""
+    if tables.n_branches == 1:
+        number = bounded(word, at(tables.size, item)) + at(tables.first, item)
+    else:
+        place = load(block.place, step)
+        size = _of_branch(tables, tables.size, item, place)
+        number = bounded(word, size) + _of_branch(tables, tables.first, item, place)
+    store(block.drawn, here + step, number)
+    store(block.number, here + step, number)
+
+
 @kernel()
 def _draw(tables, rng, block):  # type: ignore[no-untyped-def]
     """Draw what the next `BLOCK` steps are and the servers that they look at."""
@@ -139,22 +154,11 @@ def _draw(tables, rng, block):  # type: ignore[no-untyped-def]
     store(rng, 0, s0), store(rng, 1, s1), store(rng, 2, s2), store(rng, 3, s3)
     s0, s1, s2, s3 = load(rng, 4), load(rng, 5), load(rng, 6), load(rng, 7)
     for look in range(1, tables.ends.size):
-        if look % 2 == 1:
-            for step in range(BLOCK):
-                word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
-                store(block.word, step, word)
         here, item = look * BLOCK, look * n_events
-        unused = _0 if look % 2 == 1 else _32
-        for step in range(BLOCK):
-            half = load(block.word, step) >> unused
-            if tables.n_branches == 1:
-                number = bounded(half, at(tables.size, item)) + at(tables.first, item)
-            else:
-                place = load(block.place, step)
-                size = _of_branch(tables, tables.size, item, place)
-                number = bounded(half, size) + _of_branch(tables, tables.first, item, place)
-            store(block.drawn, here + step, number)
-            store(block.number, here + step, number)
+        for step in range(HALF):
+            word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+            _bounded(tables, block, word, item, here, step)
+            _bounded(tables, block, word >> _32, item, here, step + HALF)
         # A number that was drawn before stands for the one that the range lost then.
         for back in range(look - 1, at(tables.start, look) - 1, -1):
             for step in range(BLOCK):

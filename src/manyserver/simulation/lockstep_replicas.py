@@ -92,8 +92,6 @@ class LockstepBlock(NamedTuple):
 
     place: np.ndarray
     """Uniform on [0, 1), shape (step, lane)."""
-    word: np.ndarray
-    """Random words for two looks, shape (step, lane)."""
     drawn: np.ndarray
     """Numbers as drawn, those drawn before included."""
     number: np.ndarray
@@ -198,7 +196,6 @@ class Lockstep:
         n_looks = len(self.tables.ends)
         self.block = LockstepBlock(
             _aligned(np.zeros((BLOCK, LANES))),
-            _aligned(np.zeros((BLOCK, LANES), dtype=np.uint64)),
             *(_aligned(np.zeros((n_looks * BLOCK, LANES), dtype=np.int32)) for _ in range(3)),
         )
         self.step = BLOCK
