@@ -10,6 +10,7 @@ compiler sees that a loop can be vectorised.
 import operator
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
@@ -23,7 +24,9 @@ __all__ = [
     "chosen",
     "count",
     "everywhere",
+    "floats",
     "load",
+    "make_vectors",
     "store",
     "unit",
     "whole",
@@ -31,6 +34,18 @@ __all__ = [
 
 LANES = 16
 """Numbers in a vector: four bytes each fill the longest registers that there are."""
+
+
+LINE = 64
+"""Bytes of a line of the cache."""
+
+
+def make_vectors(shape: tuple[int, ...], dtype: type[np.generic]) -> np.ndarray:
+    """Make an array of zeros, shape (..., lane), no vector of which lies across lines."""
+    size = int(np.prod(shape)) * LANES * np.dtype(dtype).itemsize
+    room = np.zeros(size + LINE, dtype=np.uint8)
+    first = -room.ctypes.data % LINE
+    return room[first : first + size].view(dtype).reshape(*shape, LANES)
 
 
 class Lanes(types.Type):  # type: ignore[misc]
@@ -113,6 +128,7 @@ def _shifted(builder: Any, kind: Lanes, *args: Any) -> Any:
 
 for _name in ("add", "sub", "mul"):
     _define(_name, (WORDS, NUMBERS, FLOATS), _arithmetic(_name))
+_define("truediv", (FLOATS,), _arithmetic("div"))
 for _name in ("and_", "or_", "xor"):
     _define(_name, (WORDS, NUMBERS, TRUTHS), _arithmetic(_name))
     _define(f"i{_name.rstrip('_')}", (WORDS, NUMBERS, TRUTHS), _arithmetic(_name))
@@ -235,6 +251,16 @@ def whole(typingctx, floats):  # type: ignore[no-untyped-def]
         return builder.fptosi(args[0], _VECTORS[NUMBERS])
 
     return NUMBERS(floats), codegen
+
+
+@intrinsic
+def floats(typingctx, numbers):  # type: ignore[no-untyped-def]
+    """Turn whole numbers into floats."""
+
+    def codegen(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        return builder.sitofp(args[0], _VECTORS[FLOATS])
+
+    return FLOATS(numbers), codegen
 
 
 @intrinsic

@@ -42,8 +42,8 @@ from manyserver.simulation.lanes import (
     unit,
     whole,
 )
+from manyserver.simulation.lockstep_samples import sample_lanes
 from manyserver.simulation.random import kernel, next_word
-from manyserver.simulation.samples import end_tail, sample_tails
 
 __all__ = ["BLOCK", "FLUSH", "advance"]
 
@@ -252,20 +252,6 @@ def _flush(tables, state, steps, areas, joins):  # type: ignore[no-untyped-def]
             break
 
 
-@kernel()
-def _sample(tables, state, lane, row, choices, scratch, samples):  # type: ignore[no-untyped-def]
-    """Add the state of a lane to the sums in a row."""
-    for pool in range(tables.servers.size):
-        scratch.tail[pool, 0] = np.float64(tables.servers[pool])
-        level = 1
-        first = pool * tables.stride
-        while level < tables.stride and state.tail[first + level, lane] > 0:
-            scratch.tail[pool, level] = np.float64(state.tail[first + level, lane])
-            level += 1
-        end_tail(pool, level, scratch)
-    sample_tails(row, choices, scratch, samples)
-
-
 @kernel(cache=True)
 def advance(tables, state, block, progress, areas, joins, ends, choices, scratch, samples):  # type: ignore[no-untyped-def]
     """Simulate pieces of equal length, until all are done or a server reaches the last level.
@@ -278,16 +264,15 @@ def advance(tables, state, block, progress, areas, joins, ends, choices, scratch
         Changed in place.
     progress : array of int64, shape (7,)
         Changed in place: piece, steps that remain in it, steps until the next sample, the number
-        of steps in a piece, and from one sample to the next; steps since the sums were added up;
-        lanes that are sampled. Calling again goes on from there.
+        of steps in a piece, and from one sample to the next; then steps since the sums were added
+        up, and the next step of the block. Calling again goes on from there.
     areas, joins : array of int64, shape (piece, pool * level, lane)
         Added to: the sum over the steps of the servers with at least so many jobs, and the
         arrivals that made them so many; at level 0 those that were blocked.
     ends : array of int32, shape (piece, pool * level, lane)
         Gets the servers with at least so many jobs when the piece ends.
-    choices, scratch, samples : Choices, Scratch, Samples
-        How to sample, and the sums over samples, added to; those of lane i and piece j are in row
-        ``i * pieces + j``.
+    choices, scratch, samples : Choices, LaneScratch, LaneSamples
+        How to sample, and the sums over samples, added to.
 
     Returns
     -------
@@ -313,9 +298,7 @@ def advance(tables, state, block, progress, areas, joins, ends, choices, scratch
                 _flush(tables, state, since, areas[piece], joins[piece])
                 since = 0
             if wait == 0:
-                for lane in range(progress[7]):
-                    row = lane * len(areas) + piece
-                    _sample(tables, state, lane, row, choices, scratch, samples)
+                sample_lanes(tables, state, piece, choices, scratch, samples)
                 wait = progress[4]
         if remaining == 0:
             end = ends[piece]

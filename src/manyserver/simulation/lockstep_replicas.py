@@ -10,16 +10,15 @@ import numpy as np
 from manyserver.model import System
 from manyserver.policies import Draw, Policy, full
 from manyserver.simulation.choices import make_choices
-from manyserver.simulation.lanes import LANES
+from manyserver.simulation.lanes import LANES, make_vectors
 from manyserver.simulation.lockstep import BLOCK, advance
+from manyserver.simulation.lockstep_samples import make_lane_samples, make_lane_scratch
 from manyserver.simulation.replica import NEVER, STEPS_PER_PIECE, Measured, Replica
-from manyserver.simulation.samples import Samples, make_samples, make_scratch
+from manyserver.simulation.samples import Samples
 from manyserver.simulation.tables import event_rates, make_looks
 
 __all__ = ["Lockstep", "LockstepState", "LockstepTables", "make_lockstep_tables"]
 
-LINE = 64
-"""Bytes of a line of the cache."""
 ROUNDING = 1 - 2.0**-48
 """Keeps a number within its range, whatever is rounded."""
 
@@ -183,29 +182,32 @@ class Lockstep:
         for lane, replica in enumerate(lanes):
             counts[:, : replica.levels, lane] = replica.tail_counts()
         counts[:, 0] = 0
-        rows = _aligned(counts.reshape(-1, LANES))
+        rows = counts.reshape(-1, LANES)
         self.tables = make_lockstep_tables(self.system, self.policy, self.levels)
         self.state = LockstepState(
-            rows,
-            _aligned(rows),
-            _aligned(np.zeros_like(rows)),
-            _aligned(np.zeros_like(rows)),
+            _vectors(rows),
+            _vectors(rows),
+            make_vectors((len(rows),), np.int32),
+            make_vectors((len(rows),), np.int32),
             counts.any(axis=2).sum(axis=1),
-            _aligned(np.stack([replica.rng for replica in lanes], axis=1)),
+            _vectors(np.stack([replica.rng for replica in lanes], axis=1)),
         )
         n_looks = len(self.tables.ends)
         self.block = LockstepBlock(
-            _aligned(np.zeros((BLOCK, LANES))),
-            *(_aligned(np.zeros((n_looks * BLOCK, LANES), dtype=np.int32)) for _ in range(3)),
+            make_vectors((BLOCK,), np.float64),
+            *(make_vectors((n_looks * BLOCK,), np.int32) for _ in range(3)),
         )
         self.step = BLOCK
 
     def _longer(self, rows: np.ndarray) -> np.ndarray:
         """Double the number of levels, shape (..., row, lane)."""
-        shape = (*rows.shape[:-2], len(self.system.pools), self.levels, LANES)
-        wider = np.zeros((*shape[:-2], 2 * self.levels, LANES), dtype=rows.dtype)
-        wider[..., : self.levels, :] = rows.reshape(shape)
-        return _aligned(wider.reshape(*rows.shape[:-2], -1, LANES))
+        others, n_pools = rows.shape[:-2], len(self.system.pools)
+        wider = make_vectors((*others, n_pools, 2 * self.levels), rows.dtype.type)
+        wider[..., : self.levels, :] = rows.reshape(*others, n_pools, self.levels, LANES)
+        return wider.reshape(*others, -1, LANES)
+
+    def _all_longer(self, arrays: tuple[np.ndarray, ...], *names: str) -> dict[str, np.ndarray]:
+        return {name: self._longer(getattr(arrays, name)) for name in names}
 
     def warm_up(self, steps: int) -> None:
         """Simulate without measuring."""
@@ -217,33 +219,28 @@ class Lockstep:
         self, pieces: int, steps: int, period: int | None = None, moments: bool = False
     ) -> list[Measured]:
         """Simulate pieces of equal length of all replications, see :meth:`Replica.advance`."""
-        n_pools, n_lanes = len(self.system.pools), len(self.replicas)
+        n_pools = len(self.system.pools)
         before = self.state.tail.copy()
         areas = np.zeros((pieces, *before.shape), dtype=np.int64)
         joins = np.zeros_like(areas)
         ends = np.zeros(areas.shape, dtype=np.int32)
-        samples = make_samples(n_lanes * pieces, n_pools, self.levels, moments)
+        samples = make_lane_samples(pieces, n_pools, self.levels, moments)
         wait = min(period or NEVER, NEVER - 1)
-        progress = np.array([0, steps, wait, steps, wait, 0, self.step, n_lanes])
+        progress = np.array([0, steps, wait, steps, wait, 0, self.step])
         while True:
             choices = make_choices(self.system, self.policy, self.levels)
-            scratch = make_scratch(choices, self.levels)
+            scratch = make_lane_scratch(choices, self.levels)
             if advance(
                 self.tables, self.state, self.block, progress, areas, joins, ends, choices,
                 scratch, samples,
             ):  # fmt: skip
                 break
             areas, joins, ends, before = map(self._longer, (areas, joins, ends, before))
-            state = self.state
-            self.state = state._replace(
-                tail=self._longer(state.tail),
-                started=self._longer(state.started),
-                sums=self._longer(state.sums),
-                joins=self._longer(state.joins),
-            )
+            longer = self._all_longer(self.state, "tail", "started", "sums", "joins")
+            self.state = self.state._replace(**longer)
+            samples = samples._replace(**self._all_longer(samples, "tails", "squares", "choices"))
             self.levels *= 2
             self.tables = make_lockstep_tables(self.system, self.policy, self.levels)
-            samples = samples.with_levels(self.levels)
         self.step = int(progress[6])
         shape = (pieces, n_pools, self.levels, LANES)
         tails = np.concatenate([before[None], ends]).reshape(-1, *shape[1:]).astype(np.int64)
@@ -253,9 +250,9 @@ class Lockstep:
                 areas.reshape(shape)[..., lane],
                 joins.reshape(shape)[..., lane],
                 steps,
-                Samples(*(sums[lane * pieces : (lane + 1) * pieces] for sums in samples)),
+                samples.of_lane(lane, n_pools),
             )
-            for lane in range(n_lanes)
+            for lane in range(len(self.replicas))
         ]
 
     def _measured(
@@ -277,10 +274,8 @@ class Lockstep:
         return Measured(tails, arrivals, departures, blocked, np.zeros((len(tails), 0)), samples)
 
 
-def _aligned(values: np.ndarray) -> np.ndarray:
-    """Copy into an array whose vectors do not lie across the lines of a cache."""
-    room = np.empty(values.nbytes + LINE, dtype=np.uint8)
-    first = -room.ctypes.data % LINE
-    copy = room[first : first + values.nbytes].view(values.dtype).reshape(values.shape)
+def _vectors(values: np.ndarray) -> np.ndarray:
+    """Copy numbers of lanes, shape (row, lane)."""
+    copy = make_vectors(values.shape[:-1], values.dtype.type)
     copy[...] = values
     return copy

@@ -12,7 +12,7 @@ their routers.
 import numpy as np
 
 from manyserver.simulation.random import kernel, next_word, wide_product
-from manyserver.simulation.samples import add_tails, add_totals, end_piece, read_tails
+from manyserver.simulation.samples import add_totals, end_piece, read_tails
 
 __all__ = ["EMPTY", "N_TALLIES", "RETURN", "SQUARES_IDLE", "SQUARES_KNOWN", "STEPS", "advance"]
 
@@ -142,8 +142,7 @@ def _add_choices(tables, scratch, messages, known, sums, room):  # type: ignore[
 @kernel()
 def _sample(row, before, piece, tables, messages, known, choices, scratch, samples, tallies):  # type: ignore[no-untyped-def]
     """Add the present state to the sums of a piece."""
-    read_tails(row, before, choices, scratch)
-    jobs, work = add_tails(piece, choices, scratch, samples)
+    jobs, work = read_tails(row, before, piece, choices, scratch, samples)
     blocked = _add_choices(tables, scratch, messages, known, samples.choices[piece], choices.room)
     add_totals(jobs, work, blocked, piece, choices, scratch, samples)
     idle, squares = 0.0, 0.0

@@ -17,16 +17,13 @@ __all__ = [
     "Samples",
     "Scratch",
     "add_choices",
-    "add_tails",
     "add_totals",
     "end_piece",
-    "end_tail",
     "first_levels",
     "make_samples",
     "make_scratch",
     "read_tails",
     "sample",
-    "sample_tails",
 ]
 
 MOMENT_LEVELS = 12
@@ -121,42 +118,29 @@ def end_piece(row, before, choices):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline="always")
-def read_tails(row, before, choices, scratch):  # type: ignore[no-untyped-def]
-    """Read the tails off the counts of a kernel that books arrivals and departures."""
+def read_tails(row, before, piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
+    """Add up the tails, and return jobs and speeds of the busy servers, both per server."""
     n_levels = before.shape[1]
+    jobs = 0
+    work = 0.0
     for pool in range(before.shape[0]):
         levels = min(n_levels, choices.room[pool] + 1)
         tail = before[pool, 0]
         level = 0
         while tail > 0:
-            scratch.tail[pool, level] = float(tail)
+            value = float(tail)
+            scratch.tail[pool, level] = value
+            samples.tails[piece, pool, level] += value
+            samples.squares[piece, pool, level] += value * value
             level += 1
             if level == levels:
                 break
             code = 4 * (pool * n_levels + level)
             tail = before[pool, level] + np.int64(row[code - 2]) - np.int64(row[code])
-        end_tail(pool, level, scratch)
-
-
-@kernel(inline="always")
-def end_tail(pool, levels, scratch):  # type: ignore[no-untyped-def]
-    """Say how many levels of a pool are not zero."""
-    for empty in range(levels, scratch.top[pool]):
-        scratch.tail[pool, empty] = 0.0
-    scratch.top[pool] = levels
-
-
-@kernel(inline="always")
-def add_tails(piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
-    """Add up the tails, and return jobs and speeds of the busy servers, both per server."""
-    jobs, work = 0.0, 0.0
-    for pool in range(scratch.top.size):
-        for level in range(scratch.top[pool]):
-            value = scratch.tail[pool, level]
-            samples.tails[piece, pool, level] += value
-            samples.squares[piece, pool, level] += value * value
-            jobs += value
-        jobs -= scratch.tail[pool, 0]
+            jobs += tail
+        for empty in range(level, scratch.top[pool]):
+            scratch.tail[pool, empty] = 0.0
+        scratch.top[pool] = level
         work += choices.speed[pool] * scratch.tail[pool, 1]
     return jobs / choices.servers, work / choices.servers
 
@@ -298,14 +282,7 @@ def sample(row, before, piece, choices, scratch, samples):  # type: ignore[no-un
     scratch : Scratch
     samples : Samples
     """
-    read_tails(row, before, choices, scratch)
-    sample_tails(piece, choices, scratch, samples)
-
-
-@kernel(inline="always")
-def sample_tails(piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
-    """Add the state whose tails are in `scratch` to the sums of a piece."""
-    jobs, work = add_tails(piece, choices, scratch, samples)
+    jobs, work = read_tails(row, before, piece, choices, scratch, samples)
     blocked = add_choices(choices, scratch, samples.choices, piece)
     add_totals(jobs, work, blocked, piece, choices, scratch, samples)
 
