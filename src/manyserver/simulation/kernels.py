@@ -32,9 +32,10 @@ def kernel_for(system: System, policy: Policy) -> type[Replica]:
 
 
 def in_lockstep(system: System, policy: Policy, start_tails: np.ndarray) -> bool:
-    """Whether replications are simulated together, if there are any that need not be alone.
+    """Whether replications are simulated together.
 
-    This must not depend on how many there are, as their random numbers are used otherwise.
+    It does not depend on how many there are, as a replication gives something else alone: its
+    random numbers are used in another way.
     """
     if kernel_for(system, policy) is not SampledReplica or sum(system.counts) > MOST_SERVERS:
         return False
