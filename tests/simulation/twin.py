@@ -6,6 +6,8 @@ what says how random words are used.
 
 from itertools import accumulate
 
+import numpy as np
+
 from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.simulation.counts_replica import CountsTables
@@ -38,6 +40,14 @@ class Xoshiro:
     @staticmethod
     def _rotated(word: int, bits: int) -> int:
         return ((word << bits) | (word >> (64 - bits))) & WORD
+
+
+def in_interval(word: int, bounds: np.ndarray) -> tuple[int, float]:
+    """Return in which interval of [0, 1) a word falls, and where in it, in [0, 1)."""
+    place = (word >> 12) / 2**52
+    event = int((bounds <= place).sum()) - 1
+    start, end = np.append(bounds, 1.0)[event : event + 2].tolist()
+    return event, (place - start) / (end - start)
 
 
 class Twin:
@@ -84,15 +94,14 @@ class Twin:
         return jobs == self.room[pool], int(self.ranks[pool, jobs])
 
     def _block(self) -> list[tuple[int, list[int]]]:
-        n_events, n_looks = len(self.events), len(self.looks.fresh)
-        events, words, numbers = [], [], []
+        n_looks = len(self.looks.fresh)
+        events: list[int] = []
+        words: list[int] = []
+        numbers: list[list[int]] = []
         for _ in range(BLOCK):
-            word = self.random.next() * n_events
-            column, rest = word >> 64, word & WORD
-            alias = rest >= int(self.looks.threshold[column])
-            events.append(int(self.looks.alias[2 * column + alias]))
-            words.append(self.random.next())
-            numbers.append([self._bounded(words, events, -1, 0)])
+            event, share = in_interval(self.random.next(), self.looks.bound)
+            events.append(event)
+            numbers.append([int(share * self._sizes(event)[0])])
         for look in range(1, n_looks):
             if self.looks.fresh[look]:
                 words = [self.further.next() for _ in range(BLOCK)]
@@ -178,10 +187,8 @@ class LockstepTwin:
         bound, n_looks = self.tables.bound, len(self.tables.ends)
         steps: list[tuple[int, list[float]]] = []
         for _ in range(BLOCK_TOGETHER):
-            place = (self.random.next() >> 12) / 2**52
-            event = int((bound <= place).sum()) - 1
-            end = 1.0 if event + 1 == len(bound) else bound[event + 1]
-            steps.append((event, [float(place - bound[event]) / float(end - bound[event])]))
+            event, share = in_interval(self.random.next(), bound)
+            steps.append((event, [share]))
         for _ in range(1, n_looks):
             words = [self.further.next() for _ in range(BLOCK_TOGETHER // 2)]
             halves = [word & (2**32 - 1) for word in words] + [word >> 32 for word in words]
@@ -237,18 +244,15 @@ class CountsTwin:
 
     def step(self) -> tuple[bool, int, int]:
         """Return whether it is an arrival, the pool, and the jobs of the server before."""
-        word = self.random.next() * len(self.tables.threshold)
-        column, rest = word >> 64, word & WORD
-        event = int(self.tables.alias[2 * column + (rest >= int(self.tables.threshold[column]))])
-        word = self.random.next()
+        event, share = in_interval(self.random.next(), self.tables.bound)
         pool = event - max(1, len(self.sampling.branches))
         if pool >= 0:
             # Servers with more jobs have smaller numbers.
             servers = sorted(self.jobs[pool], reverse=True)
-            before = servers[word * len(servers) >> 64]
+            before = servers[int(share * len(servers))]
             self._move(pool, before, max(before - 1, 0))
             return False, pool, before
-        pool, before = self._joined(event, word)
+        pool, before = self._joined(event, share)
         self._move(pool, before, min(before + 1, self.room[pool]))
         return True, pool, before
 
@@ -256,7 +260,7 @@ class CountsTwin:
         self.jobs[pool].remove(before)
         self.jobs[pool].append(after)
 
-    def _joined(self, event: int, word: int) -> tuple[int, int]:
+    def _joined(self, event: int, share: float) -> tuple[int, int]:
         announced = [
             (pool, level)
             for pool, levels in enumerate(self.jobs)
@@ -266,7 +270,7 @@ class CountsTwin:
         if announced:
             best = min(int(self.ranks[one]) for one in announced)
             tied = [one for one in announced if self.ranks[one] == best]
-            return tied[word * len(tied) >> 64]
+            return tied[int(share * len(tied))]
         if not self.sampling.branches:
             return 0, self.room[0]
         looked_at: list[tuple[int, int]] = []
@@ -277,8 +281,9 @@ class CountsTwin:
                 for level in sorted(self.jobs[pool], reverse=True)
             ]
             for _ in range(draw.count):
-                word = self.further.next() if looked_at else word
-                number = word * len(left) >> 64
+                number = int(share * len(left))
+                if looked_at:
+                    number = self.further.next() * len(left) >> 64
                 self._compare(looked_at, left[number])
                 if not self.sampling.replacement:
                     left[number] = left[-1]

@@ -15,12 +15,9 @@ from manyserver.simulation.lockstep import BLOCK, advance
 from manyserver.simulation.lockstep_samples import make_lane_samples, make_lane_scratch
 from manyserver.simulation.replica import NEVER, STEPS_PER_PIECE, Measured, Replica
 from manyserver.simulation.samples import Samples
-from manyserver.simulation.tables import event_rates, make_looks
+from manyserver.simulation.tables import make_looks
 
 __all__ = ["Lockstep", "LockstepState", "LockstepTables", "make_lockstep_tables"]
-
-ROUNDING = 1 - 2.0**-48
-"""Keeps a number within its range, whatever is rounded."""
 
 
 class LockstepTables(NamedTuple):
@@ -107,7 +104,7 @@ def make_lockstep_tables(system: System, policy: Policy, levels: int) -> Lockste
     draws = [
         [draw for draw in branch.draws for _ in range(draw.count)] for branch in sampling.branches
     ]
-    n_looks, n_events, n_branches = max(map(len, draws)), len(looks.threshold), len(draws)
+    n_looks, n_events, n_branches = max(map(len, draws)), len(looks.bound), len(draws)
     ranks = policy.rank_table(system, levels)
     worse = np.diff(ranks, axis=1, prepend=0)
     rooms = (~full(system, levels)).sum(axis=1)
@@ -122,9 +119,6 @@ def make_lockstep_tables(system: System, policy: Policy, levels: int) -> Lockste
         [pool for branch in draws if look < len(branch) for pool in branch[look].pools]
         for look in range(n_looks)
     ]
-    rates = np.array(event_rates(system, sampling))
-    bound = np.concatenate([[0.0], np.cumsum(rates) / rates.sum()])
-    bound[-1] = 1.0
     first, size, last = (
         field.astype(np.int64)[: n_looks * n_events]
         for field in (looks.first, looks.size, looks.last)
@@ -132,9 +126,9 @@ def make_lockstep_tables(system: System, policy: Policy, levels: int) -> Lockste
     bounds = list(itertools.accumulate(system.counts, initial=0))
     ends = [*(not merged for merged in merges[1:]), True]
     return LockstepTables(
-        bound[:-1],
-        size[:n_events] / np.diff(bound) * ROUNDING,
-        bound[n_branches],
+        looks.bound,
+        looks.inverse * size[:n_events],
+        looks.bound[n_branches],
         n_branches,
         first,
         size,

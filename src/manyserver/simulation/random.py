@@ -17,13 +17,13 @@ from numba.np.arrayobj import make_array
 
 from manyserver.machine_code import njit
 
-__all__ = ["kernel", "next_word", "prefetch", "seeded_words", "wide_product"]
+__all__ = ["kernel", "next_word", "prefetch", "seeded_words", "uniform", "wide_product"]
 
 # Kernels allocate nothing. Without numba's reference counts, a sample of the state takes half the
 # time; without the interpreter's lock, replications run side by side.
 kernel = partial(njit, nogil=True, _nrt=False)
 
-_17, _19, _23, _41, _45 = (np.uint64(bits) for bits in (17, 19, 23, 41, 45))
+_12, _17, _19, _23, _41, _45 = (np.uint64(bits) for bits in (12, 17, 19, 23, 41, 45))
 
 
 def seeded_words(seed: Sequence[int], count: int) -> np.ndarray:
@@ -57,6 +57,12 @@ def next_word(s0, s1, s2, s3):  # type: ignore[no-untyped-def]
     s2 ^= shifted
     s3 = (s3 << _45) | (s3 >> _19)
     return word, s0, s1, s2, s3
+
+
+@njit(inline="always")
+def uniform(word):  # type: ignore[no-untyped-def]
+    """Turn a word into a float, uniform on the multiples of 2**-52 in [0, 1)."""
+    return np.float64(word >> _12) * 2.0**-52
 
 
 @intrinsic

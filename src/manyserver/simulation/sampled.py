@@ -22,14 +22,14 @@ the queue tails follow from these (:mod:`manyserver.simulation.replica`). An arr
 server is counted, and changes nothing. From time to time the state is sampled
 (:mod:`manyserver.simulation.samples`).
 
-*Random numbers.* What a step is and the first server it looks at come from one generator, and
-all further servers from another one. So policies that are simulated with the same seed see the
+*Random numbers.* What a step is and the first server it looks at come from a word of one generator,
+and all further servers from another one. So policies that are simulated with the same seed see the
 same arrivals and departures, however many servers they look at.
 """
 
 import numpy as np
 
-from manyserver.simulation.random import kernel, next_word, prefetch, wide_product
+from manyserver.simulation.random import kernel, next_word, prefetch, uniform, wide_product
 from manyserver.simulation.samples import end_piece, sample
 
 __all__ = ["BLOCK", "advance"]
@@ -47,16 +47,17 @@ _BLOCK = np.uint64(BLOCK)
 def _draw(looks, rng, block):  # type: ignore[no-untyped-def]
     """Draw the kinds of the next `BLOCK` steps and the servers that they look at."""
     s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
-    n_events = np.uint64(looks.threshold.size)
+    n_events = np.uint64(looks.bound.size)
     for step in range(_BLOCK):
         word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
-        column, rest = wide_product(word, n_events)
-        event = looks.alias[column + column + np.uint64(rest >= looks.threshold[column])]
+        place = uniform(word)
+        event = _0
+        for later in range(_1, n_events):
+            event += np.uint64(place >= looks.bound[later])
         block.event[step] = event
         block.arrival[step] = looks.arrival[event]
-        word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
-        server, block.word[step] = wide_product(word, looks.size[event])
-        server += looks.first[event]
+        share = (place - looks.bound[event]) * looks.inverse[event]
+        server = np.uint64(np.int64(share * np.float64(looks.size[event]))) + looks.first[event]
         block.drawn[step] = server
         block.server[step] = server
     rng[0], rng[1], rng[2], rng[3] = s0, s1, s2, s3

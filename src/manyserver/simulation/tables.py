@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ __all__ = [
     "alias_method",
     "code_type",
     "event_rates",
+    "intervals",
     "make_block",
     "make_looks",
     "make_tables",
@@ -26,6 +28,7 @@ __all__ = [
 SPARE_BITS = 24
 """A word gives another bounded number only while it has this many bits more than needed."""
 MOST_LOOKS = 100_000
+ROUNDING = 1 - 2.0**-48
 NOBODY = 1 << 62
 """Rank of the servers that do not exist."""
 TIE_LEVELS = 256
@@ -39,10 +42,10 @@ class Looks(NamedTuple):
     events are flat, ``look * events + event``.
     """
 
-    threshold: np.ndarray
-    """Walker's alias method for the event, shape (event,), probabilities times 2**64."""
-    alias: np.ndarray
-    """Event below and from the threshold, shape (2 * event,)."""
+    bound: np.ndarray
+    """Where the interval of each event begins in [0, 1), shape (event,)."""
+    inverse: np.ndarray
+    """One over the length of the interval, shape (event,)."""
     arrival: np.ndarray
     """1 for an arrival and 0 for a departure, shape (event,)."""
     first: np.ndarray
@@ -134,10 +137,10 @@ def make_looks(system: System, policy: Policy) -> Looks:
     first, size, last = (
         np.ascontiguousarray(field, dtype=np.uint64).ravel() for field in table[:3]
     )
-    threshold, alias = alias_method(event_rates(system, sampling))
+    bound, inverse = intervals(event_rates(system, sampling))
     return Looks(
-        threshold,
-        alias,
+        bound,
+        inverse,
         np.array([1] * n_arrivals + [0] * len(system.pools), dtype=np.uint64),
         first,
         size,
@@ -155,6 +158,21 @@ def event_rates(system: System, sampling: Sampling) -> list[float]:
         for branch in sampling.branches
     ]
     return arrivals + list(np.array(system.counts) * system.speeds)
+
+
+def intervals(rates: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Cut [0, 1) in proportion to rates.
+
+    Returns
+    -------
+    bound : numpy.ndarray, shape (event,)
+        Where the intervals begin.
+    inverse : numpy.ndarray, shape (event,)
+        One over their lengths, rounded so that what is in an interval stays below one.
+    """
+    ends = np.cumsum(rates) / np.sum(rates)
+    bound = np.concatenate([[0.0], ends[:-1]])
+    return bound, ROUNDING / np.diff(bound, append=1.0)
 
 
 def _branch_looks(
@@ -197,7 +215,8 @@ def _fresh_words(sizes: np.ndarray) -> np.ndarray:
     """Say which looks need a new random word; what an earlier look left serves the others."""
     fresh = np.ones(len(sizes), dtype=np.bool_)
     left = 0.0
-    for look, size in enumerate(sizes):
+    # What is left of the word of the first look is not enough.
+    for look, size in enumerate(sizes[1:], start=1):
         fresh[look] = left < math.log2(size) + SPARE_BITS
         left = (64.0 if fresh[look] else left) - math.log2(size)
     return fresh
