@@ -2,7 +2,7 @@
 
 Replications are the *lanes* of vectors (:mod:`manyserver.simulation.lanes`), and every
 instruction plays a step of all of them. The chain is that of
-:mod:`manyserver.simulation.sampled`, but its state are the numbers of servers with at least k
+:mod:`manyserver.simulation.sampled`, but its state is the numbers of servers with at least k
 jobs: so a step costs the same for a hundred servers and for a hundred million, and nothing is
 fetched from a place that depends on the state.
 
@@ -15,12 +15,10 @@ preference, and how the numbers change.
 drawn from one pool the largest one has the fewest jobs. If fewer jobs are always preferred,
 there is no need to compare the others, and none to compare at all if these are all.
 
-*Random numbers.* What a step is and the first server it looks at come from one word of one
-generator, all further servers from another one, two from a word: those of steps that are half a
-block apart. A lane has the generators of its
-replication. So what happens in a lane does not depend on the others, and policies that are
-simulated with the same seed see the same arrivals and departures, however many servers they look
-at, as in the other kernel.
+*Random numbers.* What a step is and the first server it looks at come from a word of one
+generator, and all further servers from another one, with two steps to a word. A lane has the
+generators of its replication, so that what happens in it does not depend on the others. Policies
+that are simulated with the same seed see the same arrivals and departures, as in other kernels.
 
 *Measuring.* The numbers of servers are summed over the steps, in 32 bits: what overflows comes
 back when the sum is compared with what it would be without any change, as that is off by less
