@@ -1,16 +1,20 @@
-"""Speed of the simulation kernels, against a textbook Gillespie simulation."""
+"""Speed of the simulation kernels, against kernels written by hand and a textbook simulation."""
 # ruff: noqa: NPY002 -- the textbook uses NumPy's global generator, the fastest one of numba's
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numba import njit
 
 import manyserver as ms
+from benchmarks.by_hand import four_pools, one_pool, two_pools
 from benchmarks.driver import Row, benchmark, in_turns, ratios
 from manyserver.policies import Policy
 from manyserver.simulation.kernels import make_replica
+from manyserver.simulation.lanes import LANES
+from manyserver.simulation.lockstep_replicas import Lockstep
 from manyserver.simulation.replica import Replica
 from manyserver.simulation.sampled_replica import SampledReplica
 from manyserver.start import limit_start
@@ -150,6 +154,66 @@ def textbook_run(system: ms.System, policy: Policy, start: np.ndarray) -> Callab
         return STEPS // 4
 
     return run
+
+
+MORE_CASES: dict[str, tuple[list[ms.Pool], Policy]] = {
+    "SQ(2), slow and fast": (CASES["Scheme 1 (2,2)"][0], CASES["SQ(2)"][1]),
+    "SQ(10)": (CASES["SQ(2)"][0], ms.policy("sq", d=10)),
+    "random": (CASES["SQ(2)"][0], ms.policy("random")),
+}
+"""Without a kernel by hand."""
+
+
+@benchmark(
+    "policy",
+    "servers",
+    costs=["alone, ns/step", "lockstep, ns/step", "alone over hand", "lockstep over hand"],
+)
+def steps(quick: bool) -> Iterator[Row]:
+    """A step server by server and in lockstep, over that of a kernel written by hand.
+
+    CPU time of steps at load 0.9, an arrival or a try to depart: of the kernel that goes server by
+    server (alone), of the one that simulates 16 replications in lockstep, and of the fastest kernel
+    that could be written for that policy alone (`benchmarks/by_hand.py`), which measures the queue
+    tails and nothing else. In turns.
+    """
+    for name, (pools, policy) in (CASES | MORE_CASES).items():
+        for n_servers in SIZES[: 2 if quick else None]:
+            system = ms.System(0.9, pools, n_servers=n_servers)
+            start = limit_start(system, policy)[0]
+            alone, *others = (
+                SampledReplica(system, policy, start, (1, i)) for i in range(LANES + 1)
+            )
+            runs: dict[str, Callable[[], Any]] = {
+                "alone": partial(alone.advance, 1, STEPS),
+                "lockstep": partial(Lockstep(others).advance_all, 1, STEPS // LANES),
+            }
+            if name in CASES:
+                runs["hand"] = hand_run(system, policy, alone)
+            spent = in_turns(runs, ROUNDS)
+            row: Row = {"policy": name, "servers": n_servers}
+            row |= {f"{key}, ns/step": per_step(times) for key, times in spent.items()}
+            for above, below in (("alone", "hand"), ("lockstep", "hand"), ("lockstep", "alone")):
+                if below in spent:
+                    row[f"{above} over {below}"] = ratios(spent[above], spent[below])
+            yield row
+
+
+def hand_run(system: ms.System, policy: Policy, replica: SampledReplica) -> Callable[[], None]:
+    """Return a function that runs the kernel written by hand, from the state of a replica."""
+    jobs = np.concatenate(replica.jobs).astype(np.uint8)
+    areas = np.zeros(len(system.pools) * LEVELS, dtype=np.int64)
+    rng = replica.rng[:4].copy()
+    rates = [system.arrival_rate, *(system.fractions * system.speeds)[:-1]]
+    shares = np.cumsum(rates) / (system.arrival_rate + 1)
+    bounds = np.array([int(share * 2.0**64) for share in shares], dtype=np.uint64)
+    if len(system.pools) == 1:
+        return partial(one_pool, jobs, areas, rng, bounds[0], STEPS)
+    if len(system.pools) == 4:
+        return partial(four_pools, jobs, areas, rng, bounds, STEPS)
+    slow, fast = system.speeds
+    weights = np.array([round(fast / slow) if policy.name == "scheme2" else 1, 1])
+    return partial(two_pools, jobs, areas, rng, bounds, weights, STEPS)
 
 
 @benchmark("policy", "servers", costs=["ns/step", "over SQ(2)"])

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from manyserver.model import System
 from manyserver.simulation.lengths import PILOT_PIECES, PILOT_TIME, WARM_UP
 from manyserver.simulation.replica import Replica
 from manyserver.statistics.estimates import autocorrelation_time
@@ -23,16 +24,15 @@ class Pilot(NamedTuple):
     """Steps that it took."""
 
 
-def jobs_per_server(replica: Replica, tails: np.ndarray) -> np.ndarray:
+def jobs_per_server(system: System, tails: np.ndarray) -> np.ndarray:
     """Return the mean number of jobs in every piece, shape (piece,).
 
     Parameters
     ----------
-    replica : Replica
-        Of the system.
+    system : System
     tails : numpy.ndarray, shape (piece, pool, level)
     """
-    return np.asarray(tails[:, :, 1:].sum(axis=2) @ replica.system.fractions)
+    return np.asarray(tails[:, :, 1:].sum(axis=2) @ system.fractions)
 
 
 def simulate_pilot(
@@ -59,7 +59,7 @@ def simulate_pilot(
     first = math.floor(warm_up * shorter)
 
     def advance(replica: Replica) -> np.ndarray:
-        return jobs_per_server(replica, replica.advance(PILOT_PIECES, steps).tails)
+        return jobs_per_server(replica.system, replica.advance(PILOT_PIECES, steps).tails)
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(lambda replica: replica.warm_up(first), replicas))

@@ -5,7 +5,8 @@ many there are. So a request for more of them finds those of an earlier one as t
 """
 
 import hashlib
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol
 
@@ -13,8 +14,10 @@ import numpy as np
 
 from manyserver.model import System
 from manyserver.policies import Policy
-from manyserver.simulation.kernels import make_replica
+from manyserver.simulation.kernels import in_lockstep, make_replica
+from manyserver.simulation.lanes import LANES
 from manyserver.simulation.lengths import PILOT_REPLICATIONS, WITH_SERIES, Plan, kept_pieces
+from manyserver.simulation.lockstep_replicas import Lockstep
 from manyserver.simulation.outputs import joined, merged
 from manyserver.simulation.pilot import Pilot, jobs_per_server, simulate_pilot
 from manyserver.simulation.replica import STEPS_PER_PIECE, Measured, Replica
@@ -94,6 +97,7 @@ class Replications:
         self.system, self.policy, self.start = system, policy, start
         self.relaxation_time, self.settings, self.cache = relaxation_time, settings, cache
         self.kernel = self._replica(0, PILOT)
+        self._lockstep = in_lockstep(system, policy, start)
         self.simulated_steps = 0
         self._pilot: Pilot | None = None
         self._plan: Plan | None = None
@@ -131,16 +135,20 @@ class Replications:
             self.cache.reused, self.cache.needed = min(self._found, count), count
         numbers = range(len(self.done), count)
         if numbers:
+            # Replications that may be simulated together, whether they all are needed or not.
+            each = LANES if self._lockstep else 1
+            groups = [list(own) for _, own in itertools.groupby(numbers, lambda n: n // each)]
             with ThreadPoolExecutor(self.settings.threads) as pool:
-                self.done += pool.map(self._simulated, numbers)
+                self.done += itertools.chain(*pool.map(self._simulated, groups))
             self.simulated_steps += len(numbers) * (plan.warm_up + plan.measured)
             if self.cache:
                 self.cache.save(self._arrays())
 
-    def _simulated(self, number: int) -> Replication:
+    def _simulated(self, numbers: Sequence[int]) -> list[Replication]:
         assert self._plan is not None
-        replica = self._replica(number, MEASURED)
-        return simulate(replica, self._plan, number, self.settings.moments)
+        replicas = [self._replica(number, MEASURED) for number in numbers]
+        group = Lockstep(replicas) if self._lockstep else replicas[0]
+        return simulate(group, self._plan, numbers, self.settings.moments)
 
     # Keeping them
 
@@ -195,20 +203,30 @@ class Replications:
             first = here.stop
 
 
-def simulate(replica: Replica, plan: Plan, number: int, moments: bool) -> Replication:
-    """Warm up and measure."""
-    replica.warm_up(plan.warm_up)
-    head = plan.head if number < WITH_SERIES else 0
-    parts, series = [], np.zeros(0)
+def simulate(
+    group: Replica | Lockstep, plan: Plan, numbers: Sequence[int], moments: bool
+) -> list[Replication]:
+    """Warm up and measure replications, one alone or some together."""
+    group.warm_up(plan.warm_up)
+    # Those that may be simulated together are treated alike.
+    head = plan.head if numbers[0] // LANES * LANES < WITH_SERIES else 0
+    parts: list[list[Measured]] = [[] for _ in numbers]
+    series = [np.zeros(0)] * len(numbers)
     if head:
-        fine = replica.advance(head * plan.fine, plan.steps, plan.period, moments)
-        series = jobs_per_server(replica, fine.tails)
-        parts.append(merged(fine, plan.fine))
+        all_fine = group.advance_all(head * plan.fine, plan.steps, plan.period, moments)
+        for place, (number, fine) in enumerate(zip(numbers, all_fine, strict=True)):
+            if number < WITH_SERIES:
+                series[place] = jobs_per_server(group.system, fine.tails)
+            parts[place].append(merged(fine, plan.fine))
     if head < plan.pieces:
         # A piece may be longer than what the kernel takes at once.
         cuts = 1 if plan.fine * plan.steps <= STEPS_PER_PIECE else plan.fine
         steps = plan.fine * plan.steps // cuts
-        rest = replica.advance((plan.pieces - head) * cuts, steps, plan.period, moments)
-        parts.append(merged(rest, cuts))
-    size = plan.pieces // kept_pieces(number, plan.pieces)
-    return Replication(joined([merged(joined(parts), size)]), series)
+        rest = group.advance_all((plan.pieces - head) * cuts, steps, plan.period, moments)
+        for own, measured in zip(parts, rest, strict=True):
+            own.append(merged(measured, cuts))
+    sizes = [plan.pieces // kept_pieces(number, plan.pieces) for number in numbers]
+    return [
+        Replication(joined([merged(joined(own), size)]), seen)
+        for own, size, seen in zip(parts, sizes, series, strict=True)
+    ]

@@ -15,8 +15,8 @@ __all__ = ["DEFAULT_PRECISION", "Settings", "checked_settings", "checked_start"]
 DEFAULT_PRECISION = 0.0005
 """Precision if neither a precision nor a horizon is asked for."""
 
-BYTES_PER_SERVER = 24
-"""While the servers are given their queues at the start: place, fraction and level."""
+BYTES_PER_SERVER = 1
+"""Of the kernel that goes server by server, at least."""
 
 
 @dataclass(frozen=True)

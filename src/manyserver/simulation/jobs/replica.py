@@ -29,7 +29,7 @@ from manyserver.simulation.jobs.records import Records, make_records
 from manyserver.simulation.jobs.routers import make_routers
 from manyserver.simulation.jobs.tables import arrival_looks, make_rules
 from manyserver.simulation.random import seeded_words
-from manyserver.simulation.replica import spread
+from manyserver.simulation.replica import counted, spread
 from manyserver.simulation.tables import make_block
 from manyserver.sizes import SizeLaw
 from manyserver.variables import DECILES
@@ -101,7 +101,7 @@ class JobReplica:
         self.bounds = sizes.quantile(np.arange(1, DECILES) / DECILES)
         self.clock, self.now = np.zeros(1), 0.0
         shift = self.reseed(seed)
-        jobs = spread(start_tails, system.counts, shift)
+        jobs = spread(counted(start_tails, system.counts, shift))
         levels = FEWEST_LEVELS
         while levels < max(here.max() for here in jobs) + 2:
             levels *= 2
