@@ -8,8 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from manyserver.model import System
-from manyserver.simulation.lengths import PILOT_PIECES, PILOT_TIME, WARM_UP
-from manyserver.simulation.replica import Replica
+from manyserver.simulation.lengths import (
+    PILOT_PIECES,
+    PILOT_REPLICATIONS,
+    PILOT_TIME,
+    WARM_UP,
+)
+from manyserver.simulation.lockstep_replicas import Lockstep
+from manyserver.simulation.replica import Replica, step_rate
 from manyserver.statistics.estimates import autocorrelation_time
 
 __all__ = ["Pilot", "jobs_per_server", "simulate_pilot"]
@@ -36,42 +42,44 @@ def jobs_per_server(system: System, tails: np.ndarray) -> np.ndarray:
 
 
 def simulate_pilot(
-    replicas: Sequence[Replica], relaxation_time: float, most_steps: float, threads: int
+    groups: Sequence[Replica | Lockstep], relaxation_time: float, most_steps: float, threads: int
 ) -> Pilot:
     """Simulate until the autocorrelation time of the number of jobs is known.
 
     Parameters
     ----------
-    replicas : sequence of Replica
-        `PILOT_REPLICATIONS`, with random numbers of their own.
+    groups : sequence of Replica or Lockstep
+        With `PILOT_REPLICATIONS` together, each with random numbers of its own.
     relaxation_time : float
         Time in which the system forgets its start, as far as that is known.
     most_steps : float
         Bound of all steps together.
     threads : int
-        Replicas simulated at a time.
+        Groups simulated at a time.
     """
-    rate = replicas[0].rate
+    rate = step_rate(groups[0].system)
     warm_up = WARM_UP * relaxation_time * rate
     length = PILOT_TIME * relaxation_time * rate
-    shorter = min(1.0, most_steps / len(replicas) / (warm_up + length))
+    shorter = min(1.0, most_steps / PILOT_REPLICATIONS / (warm_up + length))
     steps = max(1, math.floor(length * shorter / PILOT_PIECES))
     first = math.floor(warm_up * shorter)
 
-    def advance(replica: Replica) -> np.ndarray:
-        return jobs_per_server(replica.system, replica.advance(PILOT_PIECES, steps).tails)
+    def advance(group: Replica | Lockstep) -> list[np.ndarray]:
+        measured = group.advance_all(PILOT_PIECES, steps)
+        return [jobs_per_server(group.system, one.tails) for one in measured]
 
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda replica: replica.warm_up(first), replicas))
-        series = np.array(list(pool.map(advance, replicas)))
+        list(pool.map(lambda group: group.warm_up(first), groups))
+        series = np.concatenate(list(pool.map(advance, groups)))
         each = first + PILOT_PIECES * steps
         while True:
             slowest = autocorrelation_time(series, steps / rate)
             wanted = PILOT_TIME / 2 * max(slowest, relaxation_time) * rate
             more = each + PILOT_PIECES * steps
-            if PILOT_PIECES * steps >= wanted or more * len(replicas) > most_steps:
-                return Pilot(slowest, each * len(replicas))
-            series = np.concatenate([series, list(pool.map(advance, replicas))], axis=1)
+            if PILOT_PIECES * steps >= wanted or more * PILOT_REPLICATIONS > most_steps:
+                return Pilot(slowest, each * PILOT_REPLICATIONS)
+            further = np.concatenate(list(pool.map(advance, groups)))
+            series = np.concatenate([series, further], axis=1)
             series = series.reshape(len(series), PILOT_PIECES, 2).mean(axis=2)
             steps *= 2
             each = more

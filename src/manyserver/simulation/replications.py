@@ -114,11 +114,11 @@ class Replications:
     def pilot(self) -> Pilot:
         """What a pilot tells, simulated when it is asked for first."""
         if self._pilot is None:
-            replicas = [self._replica(number, PILOT) for number in range(PILOT_REPLICATIONS)]
+            groups = [
+                self._group(numbers, PILOT) for numbers in self._cut(range(PILOT_REPLICATIONS))
+            ]
             most = PILOT_SHARE * self.settings.max_events
-            self._pilot = simulate_pilot(
-                replicas, self.relaxation_time, most, self.settings.threads
-            )
+            self._pilot = simulate_pilot(groups, self.relaxation_time, most, self.settings.threads)
             self.simulated_steps += self._pilot.steps
         return self._pilot
 
@@ -135,20 +135,25 @@ class Replications:
             self.cache.reused, self.cache.needed = min(self._found, count), count
         numbers = range(len(self.done), count)
         if numbers:
-            # Replications that may be simulated together, whether they all are needed or not.
-            each = LANES if self._lockstep else 1
-            groups = [list(own) for _, own in itertools.groupby(numbers, lambda n: n // each)]
             with ThreadPoolExecutor(self.settings.threads) as pool:
-                self.done += itertools.chain(*pool.map(self._simulated, groups))
+                self.done += itertools.chain(*pool.map(self._simulated, self._cut(numbers)))
             self.simulated_steps += len(numbers) * (plan.warm_up + plan.measured)
             if self.cache:
                 self.cache.save(self._arrays())
 
     def _simulated(self, numbers: Sequence[int]) -> list[Replication]:
         assert self._plan is not None
-        replicas = [self._replica(number, MEASURED) for number in numbers]
-        group = Lockstep(replicas) if self._lockstep else replicas[0]
+        group = self._group(numbers, MEASURED)
         return simulate(group, self._plan, numbers, self.settings.moments)
+
+    def _cut(self, numbers: Sequence[int]) -> list[list[int]]:
+        """Cut the numbers of replications into those that are simulated together."""
+        each = LANES if self._lockstep else 1
+        return [list(own) for _, own in itertools.groupby(numbers, lambda n: n // each)]
+
+    def _group(self, numbers: Sequence[int], use: int) -> Replica | Lockstep:
+        replicas = [self._replica(number, use) for number in numbers]
+        return Lockstep(replicas) if self._lockstep else replicas[0]
 
     # Keeping them
 
