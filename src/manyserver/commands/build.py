@@ -114,7 +114,7 @@ def fits(folder: Path, study: str, cube: Path, output: Path) -> None:
     from manyserver.inspection.provenance import table_stamp
     from manyserver.study import fits as kinds
     from manyserver.study.cube import read_cube
-    from manyserver.study.store import replacing
+    from manyserver.study.whole_files import replacing
 
     tables = []
     plan = plan_of(folder, study)
@@ -144,7 +144,7 @@ def figure(folder: Path, study: str, figure: str, cube: Path, stem: Path) -> Non
     from manyserver import figures
     from manyserver.inspection.provenance import stamp
     from manyserver.study.cube import read_cube
-    from manyserver.study.store import replacing
+    from manyserver.study.whole_files import replacing
 
     plan = plan_of(folder, study)
     kind, options = plan.figure(study, figure)
@@ -184,7 +184,7 @@ def verify(
     """
     from manyserver.inspection.products import failed_products
     from manyserver.study import verify as check
-    from manyserver.study.store import replacing
+    from manyserver.study.whole_files import replacing
 
     plan = plan_of(folder, study)
     products = failed_products(plan, study, output.parents[1])
