@@ -5,6 +5,7 @@ The law and its symbols are those of :mod:`manyserver.joining.law`.
 
 import math
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -19,8 +20,10 @@ MOST_LOOKS = 4000
 
 
 def occupancy(tails: np.ndarray) -> np.ndarray:
-    """Fraction of a pool's servers with exactly k jobs."""
-    return np.asarray(-np.diff(tails, axis=1, append=0.0))
+    """Fraction of a pool's servers with exactly k jobs, faster than by numpy.diff."""
+    result = tails.copy()
+    result[:, :-1] -= tails[:, 1:]
+    return result
 
 
 class BranchLaw:
@@ -252,5 +255,10 @@ def _quadrature(draws: tuple[Draw, ...], ranks: np.ndarray) -> tuple[np.ndarray,
             f"d = {counts}: an arrival looks at {degree + 1} servers; must be at most {MOST_LOOKS} "
             "for the joining law. JSQ and SED without d look at all"
         )
-    nodes, weights = np.polynomial.legendre.leggauss(degree // 2 + 1)
+    return _gauss(degree // 2 + 1)
+
+
+@cache
+def _gauss(points: int) -> tuple[np.ndarray, np.ndarray]:
+    nodes, weights = np.polynomial.legendre.leggauss(points)
     return (1 + nodes) / 2, weights / 2
