@@ -15,8 +15,8 @@ and ``M`` is positive.
 import numpy as np
 
 from manyserver.joining import JoiningLaw
-from manyserver.mean_field.announced.order import Drawn, Order
 from manyserver.joining.branch import occupancy
+from manyserver.mean_field.announced.order import Drawn, Order
 from manyserver.mean_field.drift import Flows
 
 __all__ = ["Sliding", "SlidingLaw"]
