@@ -56,8 +56,8 @@ def drawn(project: "Project") -> "Project":
 
 def draw(project: "Project", code: int = 0) -> str:
     folder = project.results / "small"
-    stem = str(folder / "figures" / "tails")
-    return project.call("figure", "small", "tails", str(folder / "cube.nc"), stem, code=code)
+    where = (str(folder / "cube.nc"), str(folder / "figures"))
+    return project.call("figures", "small", *where, "tails", code=code)
 
 
 @pytest.mark.parametrize("file", FILES)
