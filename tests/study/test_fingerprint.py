@@ -1,6 +1,7 @@
 import ast
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,15 +70,21 @@ def kept_file(package: Path) -> Path:
 
 
 @pytest.fixture
-def unread(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def unread(monkeypatch: pytest.MonkeyPatch) -> list[ast.Module]:
     """Sources that are read."""
-    read: list[str] = []
-    parse = ast.parse
-    monkeypatch.setattr(ast, "parse", lambda source: read.append(source) or parse(source))
+    read: list[ast.Module] = []
+    digest = fingerprint_module._code_digest
+
+    def digested(tree: ast.Module) -> str:
+        read.append(tree)
+        return digest(tree)
+
+    monkeypatch.setattr(fingerprint_module, "_code_digest", digested)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     return read
 
 
-def test_sources_that_were_read_are_not_read_again(package: Path, unread: list[str]) -> None:
+def test_sources_that_were_read_are_not_read_again(package: Path, unread: list[ast.Module]) -> None:
     kept_file(package)
     before = fingerprint("package.entry", folder=package)
     assert len(unread) == 4
@@ -86,7 +93,7 @@ def test_sources_that_were_read_are_not_read_again(package: Path, unread: list[s
     assert len(unread) == 5
 
 
-def test_what_is_kept_is_ignored_if_it_is_damaged(package: Path, unread: list[str]) -> None:
+def test_what_is_kept_is_ignored_if_it_is_damaged(package: Path, unread: list[ast.Module]) -> None:
     kept = kept_file(package)
     before = fingerprint("package.entry", folder=package)
     content = kept.read_bytes()
@@ -98,7 +105,7 @@ def test_what_is_kept_is_ignored_if_it_is_damaged(package: Path, unread: list[st
         assert len(unread) == 4
 
 
-def test_a_source_that_was_just_edited_is_not_kept(package: Path, unread: list[str]) -> None:
+def test_a_source_that_was_just_edited_is_not_kept(package: Path, unread: list[ast.Module]) -> None:
     kept_file(package)
     (package / "other.py").write_text("unused = 2\n")
     for _ in range(2):

@@ -129,13 +129,10 @@ class _Kept:
     """What was read of the sources of a package, in a file that is worthless if it is damaged."""
 
     def __init__(self, root: Path):
-        self.path: Path | None = None
         self.changed = False
         self.modules: dict[str, _Module] = {}
-        if (tag := sys.implementation.cache_tag) is None:
-            return
-        bytecode = importlib.util.cache_from_source(str(root / "__init__.py"))
-        self.path = Path(bytecode).with_name(f"fingerprint.{tag}.json")
+        bytecode = Path(importlib.util.cache_from_source(str(root / "__init__.py")))
+        self.path = bytecode.with_name(f"fingerprint.{sys.implementation.cache_tag}.json")
         try:
             checksum, _, content = self.path.read_bytes().partition(b"\n")
         except OSError:
@@ -145,7 +142,7 @@ class _Kept:
 
     def save(self) -> None:
         """Write what is new, if Python would write bytecode."""
-        if not self.changed or self.path is None or sys.dont_write_bytecode:
+        if not self.changed or sys.dont_write_bytecode:
             return
         self.changed = False
         latest = time.time_ns() - OLD_NS
