@@ -1,11 +1,6 @@
-"""Speed of the Halfin-Whitt laws, against generic sparse elimination.
+"""Speed of the Halfin-Whitt laws, against generic sparse elimination."""
 
-Run ``uv run python benchmarks/halfin_whitt.py``.
-"""
-
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -13,6 +8,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.linalg import splu
 
 import manyserver as ms
+from benchmarks.driver import Row, benchmark, in_turns, ratios
 from manyserver.diffusion.halfin_whitt.laws import law
 from manyserver.diffusion.halfin_whitt.march import march
 from manyserver.diffusion.halfin_whitt.recursion import Levels, level_law
@@ -60,55 +56,52 @@ def level_mean(states: Levels) -> float:
     return float(np.arange(len(found)) @ found)
 
 
-def stationary() -> float:
+def stationary() -> None:
     """Compute the law of the diffusion anew."""
     law.cache_clear()
-    return float(ms.halfin_whitt.stationary(BETA).y2_mean)
+    ms.halfin_whitt.stationary(BETA)
 
 
-def seconds(run: Callable[[], float]) -> float:
-    """Return the CPU time of a run."""
-    start = time.thread_time()
-    run()
-    return time.thread_time() - start
+@benchmark("servers", costs=["levels, s", "over sparse"])
+def exact(quick: bool) -> Iterator[Row]:
+    """Join the shortest queue, exact: the recursion over levels, and sparse elimination.
 
-
-def main() -> None:
-    """Print the tables."""
-    print(
-        f"{'servers':>8} {'states':>9} {'levels s':>9} {'sparse s':>9} {'ratio':>6} {'differ':>8}"
-    )
-    for n in SMALL:
+    CPU seconds for the law of the number of waiting jobs from the balance equations of the same
+    states, with beta = 1, by the recursion over levels and by SciPy's sparse LU decomposition, in
+    turns.
+    """
+    for n in SMALL[: 2 if quick else None]:
         states = Levels.choose(n, BETA)
-        mine, other = level_mean(states), sparse_mean(states)
-        turns = [
-            (seconds(partial(level_mean, states)), seconds(partial(sparse_mean, states)))
-            for _ in range(ROUNDS)
-        ]
-        ours, theirs = (statistics.median(times) for times in zip(*turns, strict=True))
-        ratio = statistics.median(b / a for a, b in turns)
-        size = level_law(states).n_states
-        differ = abs(mine / other - 1)
-        print(f"{n:8} {size:9} {ours:9.4f} {theirs:9.3f} {ratio:6.0f} {differ:8.1e}", flush=True)
-    ms.halfin_whitt.chain(BETA, 1000)
-    print(f"\n{'':20} {'states':>10} {'seconds':>8} {'ns/state':>9}")
-    for n in LARGE:
-        start = time.thread_time()
-        result = ms.halfin_whitt.chain(BETA, n)
-        spent, size = time.thread_time() - start, int(result.n_states)
-        print(
-            f"chain({BETA:g}, {n})".ljust(20), f"{size:10} {spent:8.2f} {1e9 * spent / size:9.1f}"
-        )
-    stationary()
-    spent = statistics.median(seconds(stationary) for _ in range(ROUNDS))
+        differ = abs(level_mean(states) / sparse_mean(states) - 1)
+        runs = {"levels": partial(level_mean, states), "sparse": partial(sparse_mean, states)}
+        spent = in_turns(runs, ROUNDS)
+        yield {
+            "servers": n,
+            "states": level_law(states).n_states,
+            "levels, s": spent["levels"],
+            "sparse, s": spent["sparse"],
+            "over sparse": ratios(spent["levels"], spent["sparse"]),
+            "means differ by": differ,
+        }
+
+
+@benchmark("what", costs=["seconds"])
+def laws(quick: bool) -> Iterator[Row]:
+    """Join the shortest queue in the Halfin-Whitt regime: a chain and the diffusion.
+
+    CPU seconds with beta = 1; `chain(N)` is the exact law of N servers with its errors, and
+    `stationary` that of the diffusion, beside one march through its equation.
+    """
+    for n in LARGE[: 2 if quick else None]:
+        rounds = 1 if n == LARGE[-1] else ROUNDS
+        spent = in_turns({"chain": partial(ms.halfin_whitt.chain, BETA, n)}, rounds)["chain"]
+        states = int(ms.halfin_whitt.chain(BETA, n).n_states)
+        each = [1e9 * one / states for one in spent]
+        yield {"what": f"chain({n:,})", "states": states, "seconds": spent, "ns/state": each}
     resolution = resolution_of(BETA)
-    alone = statistics.median(
-        seconds(lambda: march(BETA, resolution, 1e-12).boundary[-1]) for _ in range(ROUNDS)
-    )
-    print(
-        f"\nstationary({BETA:g}): {spent:.2f} s with errors and laws, {alone:.2f} s for one march"
-    )
-
-
-if __name__ == "__main__":
-    main()
+    runs = {
+        "stationary, errors and laws": stationary,
+        "stationary, one march": lambda: march(BETA, resolution, 1e-12).boundary[-1],
+    }
+    for name, spent in in_turns(runs, ROUNDS).items():
+        yield {"what": name, "seconds": spent}

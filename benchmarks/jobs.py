@@ -1,18 +1,14 @@
-"""Speed of the kernel that follows jobs: against that of the numbers of jobs, a heap, and others.
-
-Run ``uv run --group benchmark python benchmarks/jobs.py``.
-"""
+"""Speed of the kernel that follows jobs, against other kernels and packages."""
 # ruff: noqa: NPY002 -- the heap uses NumPy's global generator, the fastest one of numba's
 
-import random
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numba import njit
 
 import manyserver as ms
+from benchmarks.driver import Row, benchmark, in_turns, ratios
+from benchmarks.models import Work, ciw_model, simpy_model
 from manyserver.simulation.jobs.records import make_records
 from manyserver.simulation.jobs.replica import JobReplica
 from manyserver.simulation.kernels import make_replica
@@ -175,94 +171,25 @@ def heap(n_servers: int, ps: bool) -> Run:
     return run
 
 
-# Packages for queues
-
-
-def simpy_run(n_servers: int) -> Run:
-    """Simulate first come, first served with SimPy: a resource for each server."""
-    import simpy
-
-    def job(environment: simpy.Environment, server: simpy.Resource, sojourns: list[float]):  # type: ignore[no-untyped-def]
-        arrived = environment.now
-        with server.request() as request:
-            yield request
-            yield environment.timeout(random.expovariate(1.0))
-        sojourns.append(environment.now - arrived)
-
-    def source(
-        environment: simpy.Environment, servers: list[simpy.Resource], sojourns: list[float]
-    ):  # type: ignore[no-untyped-def]
-        for _ in range(SLOW_ARRIVALS):
-            yield environment.timeout(random.expovariate(LOAD * n_servers))
-            looked = random.sample(servers, 2)
-            server = min(looked, key=lambda s: s.count + len(s.queue))
-            environment.process(job(environment, server, sojourns))
+def package(model: Callable[[int], Callable[[], object]]) -> Run:
+    """Simulate with another package."""
 
     def run() -> float:
-        environment = simpy.Environment()
-        servers = [simpy.Resource(environment) for _ in range(n_servers)]
-        environment.process(source(environment, servers, []))
-        environment.run()
+        model(SLOW_ARRIVALS)()
         return float(SLOW_ARRIVALS)
 
     return run
 
 
-def ciw_run(n_servers: int, ps: bool) -> Run:
-    """Simulate with Ciw: a node for each server, and one where jobs arrive and take no time."""
-    import ciw
+@benchmark("servers", "what", costs=["ns/arrival", "over numbers of jobs"])
+def followed(quick: bool) -> Iterator[Row]:
+    """Following jobs, over the numbers of jobs alone.
 
-    class TwoChoices(ciw.routing.NodeRouting):  # type: ignore[misc]
-        def next_node(self, ind: object) -> object:
-            nodes = self.simulation.nodes
-            return min(random.sample(nodes[2:-1], 2), key=lambda node: node.number_of_individuals)
-
-    leave = [ciw.routing.Leave() for _ in range(n_servers)]
-    network = ciw.create_network(
-        arrival_distributions=[ciw.dists.Exponential(LOAD * n_servers)] + [None] * n_servers,
-        service_distributions=[ciw.dists.Deterministic(0.0)]
-        + [ciw.dists.Exponential(1.0)] * n_servers,
-        number_of_servers=[float("inf")] + [float("inf") if ps else 1] * n_servers,
-        routing=ciw.routing.NetworkRouting([TwoChoices(), *leave]),
-        ps_thresholds=[1] * (n_servers + 1),
-    )
-    classes = [ciw.Node] + [ciw.PSNode if ps else ciw.Node] * n_servers
-
-    def run() -> float:
-        simulation = ciw.Simulation(network, node_class=classes)
-        simulation.simulate_until_max_customers(SLOW_ARRIVALS, method="Arrive")
-        return float(SLOW_ARRIVALS)
-
-    return run
-
-
-def nanoseconds(run: Run) -> float:
-    """Return the CPU time per arrival."""
-    start = time.thread_time()
-    arrivals = run()
-    return 1e9 * (time.thread_time() - start) / arrivals
-
-
-def compared(runs: dict[str, Run], rounds: int) -> dict[str, tuple[float, float]]:
-    """Run all in turns; return the median time per arrival, and that over the first one's."""
-    for run in runs.values():
-        run()
-    turns = [{name: nanoseconds(run) for name, run in runs.items()} for _ in range(rounds)]
-    first = next(iter(runs))
-    return {
-        name: (
-            statistics.median(turn[name] for turn in turns),
-            statistics.median(turn[name] / turn[first] for turn in turns),
-        )
-        for name in runs
-    }
-
-
-def main() -> None:
-    """Print the tables."""
-    print("SQ(2), load 0.9: CPU time per arrival in ns, and over that of the numbers of jobs")
-    costs: dict[str, dict[int, float]] = {}
-    for n_servers in SIZES:
+    CPU time per arrival under SQ(2) at load 0.9, with all that is recorded of jobs; that of the
+    numbers of jobs; and that of textbook kernels that keep the next departures in an indexed heap.
+    In turns.
+    """
+    for n_servers in SIZES[: 2 if quick else None]:
         runs = {
             "numbers of jobs": numbers(n_servers),
             "FCFS": jobs(n_servers, ps=False),
@@ -272,26 +199,44 @@ def main() -> None:
             "FCFS, heap": heap(n_servers, ps=False),
             "PS, heap": heap(n_servers, ps=True),
         }
-        print(f"\n{n_servers} servers")
-        for name, (cost, ratio) in compared(runs, ROUNDS).items():
-            costs.setdefault(name, {})[n_servers] = cost
-            print(f"  {name:22} {cost:8.1f} {ratio:7.2f}", flush=True)
-    print(f"\nCost at {SIZES[-1]} over that at {SIZES[0]} servers")
-    for name, by_size in costs.items():
-        print(f"  {name:22} {by_size[SIZES[-1]] / by_size[SIZES[0]]:7.2f}")
-    print(f"\n{SLOW_SERVERS} servers: times slower than following jobs here")
-    for ps, packages in {False: ("SimPy", "Ciw"), True: ("Ciw",)}.items():
-        name = "PS" if ps else "FCFS"
-        slow = {
-            "SimPy": lambda: simpy_run(SLOW_SERVERS),
-            "Ciw": lambda p=ps: ciw_run(SLOW_SERVERS, p),
+        yield from compared(runs, n_servers, 3 if quick else ROUNDS)
+
+
+@benchmark("servers", "what")
+def packages(quick: bool) -> Iterator[Row]:
+    """Following jobs in other packages, over following them here.
+
+    CPU time per arrival under SQ(2) at load 0.9, in turns; packages start empty, and making their
+    models counts.
+    """
+    work = Work(system(SLOW_SERVERS)[0], SQ2)
+    yield from compared(
+        {
+            "FCFS": jobs(SLOW_SERVERS, ps=False),
+            "FCFS, SimPy": package(lambda arrivals: simpy_model(work, arrivals)),
+            "FCFS, Ciw": package(lambda arrivals: ciw_model(work, arrivals)),
+        },
+        SLOW_SERVERS,
+        3,
+    )
+    yield from compared(
+        {
+            "PS": jobs(SLOW_SERVERS, ps=True),
+            "PS, Ciw": package(lambda arrivals: ciw_model(work, arrivals, ps=True)),
+        },
+        SLOW_SERVERS,
+        3,
+    )
+
+
+def compared(runs: dict[str, Run], n_servers: int, rounds: int) -> Iterator[Row]:
+    """Yield the time per arrival of each, and over that of the first one."""
+    spent = in_turns(runs, rounds, per_unit=True)
+    first = next(iter(runs))
+    for name, seconds in spent.items():
+        yield {
+            "servers": n_servers,
+            "what": name,
+            "ns/arrival": [1e9 * one for one in seconds],
+            f"over {first}": ratios(seconds, spent[first]),
         }
-        runs = {name: jobs(SLOW_SERVERS, ps)} | {p: slow[p]() for p in packages}
-        for package, (cost, ratio) in list(compared(runs, 3).items())[1:]:
-            print(
-                f"  {name + ', ' + package:22} {cost:8.0f} ns per arrival {ratio:8.0f}", flush=True
-            )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,23 +1,20 @@
-"""Speed of the simulation kernels, against a textbook Gillespie simulation.
-
-A second table has the kernel on counts, whose cost is to be compared with that of SQ(2) server by
-server, from the same turns.
-
-Run ``uv run python benchmarks/kernel.py``.
-"""
+"""Speed of the simulation kernels, against kernels written by hand and a textbook simulation."""
 # ruff: noqa: NPY002 -- the textbook uses NumPy's global generator, the fastest one of numba's
 
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numba import njit
 
 import manyserver as ms
+from benchmarks.by_hand import four_pools, one_pool, two_pools
+from benchmarks.driver import Row, benchmark, in_turns, ratios
 from manyserver.policies import Policy
 from manyserver.simulation.kernels import make_replica
+from manyserver.simulation.lanes import LANES
+from manyserver.simulation.lockstep_replicas import Lockstep
 from manyserver.simulation.replica import Replica
 from manyserver.simulation.sampled_replica import SampledReplica
 from manyserver.start import limit_start
@@ -159,40 +156,91 @@ def textbook_run(system: ms.System, policy: Policy, start: np.ndarray) -> Callab
     return run
 
 
-def seconds(run: Callable[[], int]) -> tuple[float, int]:
-    """Return the CPU time of a run, and its useful events."""
-    start = time.thread_time()
-    events = run()
-    return time.thread_time() - start, events
+MORE_CASES: dict[str, tuple[list[ms.Pool], Policy]] = {
+    "SQ(2), slow and fast": (CASES["Scheme 1 (2,2)"][0], CASES["SQ(2)"][1]),
+    "SQ(10)": (CASES["SQ(2)"][0], ms.policy("sq", d=10)),
+    "random": (CASES["SQ(2)"][0], ms.policy("random")),
+}
+"""Without a kernel by hand."""
 
 
-def main() -> None:
-    """Print the tables."""
-    textbook_table()
-    counts_table()
+@benchmark(
+    "policy",
+    "servers",
+    costs=["alone, ns/step", "lockstep, ns/step", "alone over hand", "lockstep over hand"],
+)
+def steps(quick: bool) -> Iterator[Row]:
+    """A step server by server and in lockstep, over that of a kernel written by hand.
+
+    CPU time of steps at load 0.9, an arrival or a try to depart: of the kernel that goes server by
+    server (alone), of the one that simulates 16 replications in lockstep, and of the fastest kernel
+    that could be written for that policy alone (`benchmarks/by_hand.py`), which measures the queue
+    tails and nothing else. In turns.
+    """
+    for name, (pools, policy) in (CASES | MORE_CASES).items():
+        for n_servers in SIZES[: 2 if quick else None]:
+            system = ms.System(0.9, pools, n_servers=n_servers)
+            start = limit_start(system, policy)[0]
+            alone, *others = (
+                SampledReplica(system, policy, start, (1, i)) for i in range(LANES + 1)
+            )
+            runs: dict[str, Callable[[], Any]] = {
+                "alone": partial(alone.advance, 1, STEPS),
+                "lockstep": partial(Lockstep(others).advance_all, 1, STEPS // LANES),
+            }
+            if name in CASES:
+                runs["hand"] = hand_run(system, policy, alone)
+            spent = in_turns(runs, ROUNDS)
+            row: Row = {"policy": name, "servers": n_servers}
+            row |= {f"{key}, ns/step": per_step(times) for key, times in spent.items()}
+            for above, below in (("alone", "hand"), ("lockstep", "hand"), ("lockstep", "alone")):
+                if below in spent:
+                    row[f"{above} over {below}"] = ratios(spent[above], spent[below])
+            yield row
 
 
-def counts_table() -> None:
-    """Print the times of the kernel on counts."""
-    print(f"\n{'on counts':28} {'servers':>8} {'ns/step':>8} {'SQ(2)':>7} {'ratio':>6}")
+def hand_run(system: ms.System, policy: Policy, replica: SampledReplica) -> Callable[[], None]:
+    """Return a function that runs the kernel written by hand, from the state of a replica."""
+    jobs = np.concatenate(replica.jobs).astype(np.uint8)
+    areas = np.zeros(len(system.pools) * LEVELS, dtype=np.int64)
+    rng = replica.rng[:4].copy()
+    rates = [system.arrival_rate, *(system.fractions * system.speeds)[:-1]]
+    shares = np.cumsum(rates) / (system.arrival_rate + 1)
+    bounds = np.array([int(share * 2.0**64) for share in shares], dtype=np.uint64)
+    if len(system.pools) == 1:
+        return partial(one_pool, jobs, areas, rng, bounds[0], STEPS)
+    if len(system.pools) == 4:
+        return partial(four_pools, jobs, areas, rng, bounds, STEPS)
+    slow, fast = system.speeds
+    weights = np.array([round(fast / slow) if policy.name == "scheme2" else 1, 1])
+    return partial(two_pools, jobs, areas, rng, bounds, weights, STEPS)
+
+
+@benchmark("policy", "servers", costs=["ns/step", "over SQ(2)"])
+def on_counts(quick: bool) -> Iterator[Row]:
+    """The kernel on counts, over SQ(2) server by server.
+
+    CPU time of steps at load 0.9, an arrival or a try to depart, of policies to which servers
+    announce themselves; and of SQ(2) in the same turns, with at most a million servers, whose array
+    of codes does not fit into a cache.
+    """
     one_pool, reference = CASES["SQ(2)"]
     for name, (pools, policy) in COUNTS_CASES.items():
-        for n_servers in COUNTS_SIZES:
+        for n_servers in COUNTS_SIZES[: 2 if quick else None]:
             system = ms.System(0.9, pools, n_servers=n_servers)
-            # The array of codes of 10**7 servers does not fit into a cache.
             same = ms.System(0.9, one_pool, n_servers=min(n_servers, SIZES[-1]))
-            replicas = [
-                make_replica(at, of, limit_start(at, of)[0], (1,))
-                for at, of in ((system, policy), (same, reference))
-            ]
-            turns = []
-            for _ in range(ROUNDS + 1):
-                turns.append([seconds(partial(run_steps, replica))[0] for replica in replicas])
-            mine, its = (
-                statistics.median(1e9 * turn[i] / STEPS for turn in turns[1:]) for i in (0, 1)
-            )
-            ratio = statistics.median(turn[0] / turn[1] for turn in turns[1:])
-            print(f"{name:28} {n_servers:8} {mine:8.1f} {its:7.1f} {ratio:6.2f}", flush=True)
+            runs = {
+                key: partial(run_steps, make_replica(at, of, limit_start(at, of)[0], (1,)))
+                for key, at, of in (("counts", system, policy), ("SQ(2)", same, reference))
+            }
+            spent = in_turns(runs, ROUNDS)
+            yield {
+                "policy": name,
+                "servers": n_servers,
+                "ns/step": per_step(spent["counts"]),
+                "SQ(2), ns/step": per_step(spent["SQ(2)"]),
+                "over SQ(2)": ratios(spent["counts"], spent["SQ(2)"]),
+            }
 
 
 def run_steps(replica: Replica) -> int:
@@ -200,30 +248,31 @@ def run_steps(replica: Replica) -> int:
     return int(replica.advance(1, STEPS).events.sum())
 
 
-def textbook_table() -> None:
-    """Print the times of the kernel that goes server by server."""
-    print(f"{'':18} {'servers':>8} {'ns/step':>8} {'ns/event':>9} {'textbook':>9} {'ratio':>6}")
+def per_step(spent: list[float]) -> list[float]:
+    """Return the times of one step, in ns."""
+    return [1e9 * seconds / STEPS for seconds in spent]
+
+
+@benchmark("policy", "servers", costs=["ns/event", "over textbook"])
+def by_servers(quick: bool) -> Iterator[Row]:
+    """The kernel server by server, over a textbook Gillespie simulation.
+
+    CPU time of useful events at load 0.9, arrivals and departures. The textbook is compiled by
+    numba as well, and simulates the same system in the same turns.
+    """
     for name, (pools, policy) in CASES.items():
-        for n_servers in SIZES:
+        for n_servers in SIZES[: 2 if quick else None]:
             system = ms.System(0.9, pools, n_servers=n_servers)
             start = ms.fixed_point(system, policy).queue_tail.values
-            kernel, reference = (
-                kernel_run(system, policy, start),
-                textbook_run(system, policy, start),
-            )
-            kernel(), reference()
-            turns = [(seconds(kernel), seconds(reference)) for _ in range(ROUNDS)]
-            step = statistics.median(1e9 * mine[0] / STEPS for mine, _ in turns)
-            event = statistics.median(1e9 * mine[0] / mine[1] for mine, _ in turns)
-            other = statistics.median(1e9 * its[0] / its[1] for _, its in turns)
-            ratio = statistics.median(
-                (its[0] / its[1]) / (mine[0] / mine[1]) for mine, its in turns
-            )
-            print(
-                f"{name:18} {n_servers:8} {step:8.1f} {event:9.1f} {other:9.1f} {ratio:6.1f}",
-                flush=True,
-            )
-
-
-if __name__ == "__main__":
-    main()
+            runs = {
+                "kernel": kernel_run(system, policy, start),
+                "textbook": textbook_run(system, policy, start),
+            }
+            spent = in_turns(runs, ROUNDS, per_unit=True)
+            yield {
+                "policy": name,
+                "servers": n_servers,
+                "ns/event": [1e9 * one for one in spent["kernel"]],
+                "textbook, ns/event": [1e9 * one for one in spent["textbook"]],
+                "over textbook": ratios(spent["kernel"], spent["textbook"]),
+            }

@@ -1,10 +1,9 @@
-"""What the workflow costs beside the points: CPU time, memory, and the time of its answers.
+"""What the workflow costs beside the points.
 
 A method that burns a given CPU time is added to a copy of the project, and Snakemake builds a study
 of it. CPU times hardly depend on what else the machine does; wall times do.
 """
 
-import argparse
 import json
 import os
 import resource
@@ -13,9 +12,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.driver import Row, benchmark
+
+LOADS = 100
+POLICIES = 5
+ROUNDS = 5
+MILLISECONDS = 10.0
 ROOT = Path(__file__).parents[1]
 METHOD = '''"""Burn CPU time, for a benchmark."""
 
@@ -64,6 +70,20 @@ def compute(system: Any, policy: Any, options: Options, seed: int) -> Any:
 '''
 
 
+READ = """
+import json, sys, time
+times = [time.process_time()]
+import xarray as xr
+times.append(time.process_time())
+cube = xr.open_dataset(sys.argv[1])
+times.append(time.process_time())
+float(cube.sojourn_mean[0, 0, 0, 0, 0])
+times.append(time.process_time())
+names = ("import xarray", "open the cube", "read a value")
+print(json.dumps({name: b - a for name, a, b in zip(names, times, times[1:])}))
+"""
+
+
 @dataclass(frozen=True)
 class Cost:
     """What a command took: seconds on the clock and of CPU, and the largest process in MiB."""
@@ -76,7 +96,7 @@ class Cost:
 class Project:
     """A copy of the project with one synthetic study."""
 
-    def __init__(self, folder: Path, points: int, milliseconds: float):
+    def __init__(self, folder: Path, sizes: int):
         self.folder = folder
         for name in ("workflow", "profiles", "src"):
             shutil.copytree(ROOT / name, folder / name)
@@ -91,19 +111,18 @@ class Project:
             "systems": {
                 "two": {"pools": [{"fraction": "1/2", "speed": s} for s in ("2/3", "4/3")]}
             },
-            "policies": [{"name": "scheme1", "d": [d, d]} for d in range(1, 6)],
+            "policies": [{"name": "scheme1", "d": [d, d]} for d in range(1, POLICIES + 1)],
             "sweep": {
-                "load": {"start": 0.1, "stop": 0.9, "count": points // 50},
-                "n_servers": [10 * 2**i for i in range(10)],
+                "load": {"start": 0.1, "stop": 0.9, "count": LOADS},
+                "n_servers": [10 * 2**i for i in range(sizes)],
             },
-            "methods": {"synthetic": {"milliseconds": milliseconds}},
+            "methods": {"synthetic": {"milliseconds": MILLISECONDS}},
         }
         (folder / "config" / "studies" / "synthetic.yaml").write_text(json.dumps(study))
 
     def run(self, *arguments: str) -> Cost:
         """Run a module of Python."""
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        environment = {**os.environ, "PATH": path, "PYTHONPATH": str(self.folder / "src")}
+        environment = {**os.environ, "PYTHONPATH": str(self.folder / "src")}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         began = time.perf_counter()
@@ -120,48 +139,37 @@ class Project:
         return Cost(wall, cpu, after.ru_maxrss / 1024)
 
 
-def main() -> None:
-    """Build the study, ask about it, and print what that took."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--points", type=int, default=5000, help="a multiple of 50 (default 5000)")
-    parser.add_argument("--milliseconds", type=float, default=10.0, help="of one point")
-    parser.add_argument("--cores", default="2")
-    chosen = parser.parse_args()
+@benchmark("command", costs=["CPU, s"])
+def commands(quick: bool) -> Iterator[Row]:
+    """A study of many points: its build, and answers about it.
+
+    Seconds of CPU and on the clock, and MiB of the largest process. Points burn 10 ms each, 5,000
+    of them (500 in a quick run) on two cores; what the build takes beside that is the overhead of a
+    point.
+    """
+    sizes = 1 if quick else 10
+    points = LOADS * POLICIES * sizes
     with tempfile.TemporaryDirectory() as folder:
-        project = Project(Path(folder) / "project", chosen.points, chosen.milliseconds)
+        project = Project(Path(folder) / "project", sizes)
         project.run("manyserver", "check")  # keeps the bytecode
-        built = project.run("snakemake", "--cores", chosen.cores)
-        pure = chosen.points * chosen.milliseconds / 1000
-        extra = (built.cpu - pure) / chosen.points
-        print(f"{chosen.points} points of {chosen.milliseconds:g} ms on {chosen.cores} cores")
-        print(
-            f"build      {built.wall:7.1f} s, {built.cpu:.1f} s of CPU time, {pure:.1f} s of points"
-        )
-        print(
-            f"overhead   {1000 * extra:7.2f} ms of CPU time a point: "
-            f"{100 * extra:.2f} % of points of one second"
-        )
-        print(f"memory     {built.memory:7.0f} MiB, the largest process")
-        answers = {
-            "dry run": ("snakemake", "--cores", chosen.cores, "--dry-run"),
-            "why": ("manyserver", "why"),
-            "status": ("manyserver", "status"),
-            "clean": ("manyserver", "clean", "--unreferenced", "--yes"),
-        }
-        for name, command in answers.items():
+        snakemake = ("snakemake", "--cores", "2")
+        for command in (
+            snakemake,
+            (*snakemake, "--dry-run"),
+            ("manyserver", "why"),
+            ("manyserver", "status"),
+            ("manyserver", "clean", "--unreferenced", "--yes"),
+        ):
             cost = project.run(*command)
-            print(f"{name:10} {cost.wall:7.1f} s, {cost.cpu:.1f} s of CPU time")
-        began = time.perf_counter()
-        import xarray as xr
-
-        imported = time.perf_counter()
-        with xr.open_dataset(project.folder / "results" / "synthetic" / "cube.nc") as cube:
-            opened = time.perf_counter()
-            float(cube.sojourn_mean[0, 0, 0, 0, 0])
-        read = time.perf_counter()
-        print(f"open cube  {opened - imported:7.2f} s, one value {read - opened:.3f} s")
-        print(f"           {imported - began:7.2f} s to import xarray")
-
-
-if __name__ == "__main__":
-    main()
+            row: Row = {"command": " ".join(command), "CPU, s": cost.cpu, "clock, s": cost.wall}
+            if command is snakemake:
+                overhead = 1000 * cost.cpu / points - MILLISECONDS
+                row |= {"MiB": cost.memory, "overhead of a point, ms": overhead}
+            yield row
+        command = [sys.executable, "-c", READ, project.folder / "results" / "synthetic" / "cube.nc"]
+        told = [
+            json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            for _ in range(ROUNDS)
+        ]
+        for name in told[0]:
+            yield {"command": name, "CPU, s": [spent[name] for spent in told]}

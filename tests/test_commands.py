@@ -24,7 +24,7 @@ def test_the_help_lists_commands_for_people_first() -> None:
         "unit",
         "cube",
         "fits",
-        "figure",
+        "figures",
         "verify",
     ]
     assert all(f"\n  {name} " in people for name in ("check", "status", "why", "clean"))

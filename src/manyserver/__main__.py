@@ -1,5 +1,7 @@
 """The commands ``python -m manyserver VERB``; each is one call into the package."""
 
+import atexit
+import gc
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,9 @@ from manyserver.commands import SECTIONS
 from manyserver.commands.base import FILE
 from manyserver.study.validation import ConfigError
 from manyserver.version import __version__
+
+OBJECTS = 50_000
+"""New objects after which to look for garbage."""
 
 
 class _Group(click.Group):
@@ -26,6 +31,10 @@ class _Group(click.Group):
                 )
 
     def invoke(self, ctx: click.Context) -> Any:
+        # Imports make many objects and hardly any garbage. To look at all of them again and again,
+        # and once more at the end, would be a quarter of most commands.
+        gc.set_threshold(OBJECTS, 20, 100)
+        atexit.register(gc.freeze)
         from manyserver.inspection.provenance import UnknownFile
         from manyserver.study.damage import DamagedFile
         from manyserver.study.locks import FolderInUse

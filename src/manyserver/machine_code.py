@@ -75,5 +75,5 @@ def _checksum(content: bytes) -> bytes:
 def _sources() -> bytes:
     """Digest all modules of this package that have compiled functions."""
     modules = (path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
-    compiled = (source for source in modules if b"njit" in source or b"@kernel" in source)
+    compiled = (source for source in modules if b"numba" in source or b"@kernel" in source)
     return hashlib.sha256(b"".join(compiled)).digest()

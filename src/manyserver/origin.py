@@ -17,8 +17,12 @@ ORIGIN = ("system", "policy", "sizes", "discipline", "seed", "options", VERSION)
 
 def with_version(result: xr.Dataset) -> xr.Dataset:
     """Say in the attributes of a result which version of the package computed it."""
+    return result.assign_attrs({VERSION: _version()})
+
+
+def _version() -> str:
     # Not imported: the fingerprint of a point's code would change with every version.
-    return result.assign_attrs({VERSION: sys.modules["manyserver"].__version__})
+    return str(sys.modules["manyserver"].__version__)
 
 
 def with_origin(
@@ -61,6 +65,7 @@ def with_origin(
         "discipline": discipline,
         "seed": None if seed is None else str(seed),
         "options": ", ".join(given) or None,
+        VERSION: _version(),
     }
     known = {name: text for name, text in told.items() if text is not None}
-    return with_version(result.assign_attrs(known))
+    return result.assign_attrs(known)

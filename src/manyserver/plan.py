@@ -144,6 +144,10 @@ class Plan:
         item = items[title]
         return item.kind, figures.options(item.kind).model_validate(item.options)
 
+    def figure_titles(self, study: str) -> list[str]:
+        """Return the names of all figures of a study."""
+        return [item.title for item in self.study(study).config.figures]
+
     def fits(self, study: str) -> list[tuple[str, str, BaseModel]]:
         """Return the name, the kind and the options of every fit."""
         return [
@@ -158,7 +162,7 @@ class Plan:
     def products(self, study: str) -> list[str]:
         """Return the files that a study is built for, below the folder of results."""
         config = self.study(study).config
-        figures = [f"{study}/figures/{item.title}" for item in config.figures]
+        figures = [f"{study}/figures/{title}" for title in self.figure_titles(study)]
         drawn = [f"{figure}.{suffix}" for figure in figures for suffix in ("png", "pdf")]
         return [f"{study}/cube.nc", *([f"{study}/fits.csv"] if config.fits else []), *drawn]
 

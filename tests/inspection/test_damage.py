@@ -1,12 +1,13 @@
 """Damaged files are told in one line, and made again."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
+from tests.inspection.conftest import Project
 
 from manyserver.inspection.products import damaged_files, failed_products, remove_spoilt
 from manyserver.study.damage import is_damaged
@@ -14,10 +15,8 @@ from manyserver.study.locks import sole_run
 from manyserver.study.progress import read_state
 from manyserver.study.unit_file import read_unit
 
-if TYPE_CHECKING:
-    from tests.inspection.conftest import Project
-
 UNIT = "units/mean_field_sq-d-2_limit.jsonl"
+FIGURES = [{"kind": "queue_tails", "name": "tails"}]
 FILES = [UNIT, "cube.nc", "fits.csv", "figures/tails.png", "figures/tails.pdf"]
 
 
@@ -39,10 +38,11 @@ NOT_SEEN = {("one bit", "cube.nc"), ("one bit", "fits.csv"), ("one bit", "figure
 NOT_SEEN |= {("cut by one byte", "figures/tails.pdf")}
 
 
-@pytest.fixture
-def drawn(project: "Project") -> "Project":
+@pytest.fixture(scope="module")
+def drawn_once(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The small project with a figure."""
-    project.write(figures=[{"kind": "queue_tails", "name": "tails"}])
+    project = Project(tmp_path_factory.mktemp("drawn"))
+    project.write(figures=FIGURES)
     project.build()
     folder = project.results / "small"
     draw(project)
@@ -54,14 +54,23 @@ def drawn(project: "Project") -> "Project":
     return project
 
 
-def draw(project: "Project", code: int = 0) -> str:
+@pytest.fixture
+def drawn(drawn_once: Project, tmp_path: Path) -> Project:
+    """A copy of it."""
+    shutil.copytree(drawn_once.folder, tmp_path, dirs_exist_ok=True)
+    project = Project(tmp_path)
+    project.write(figures=FIGURES)
+    return project
+
+
+def draw(project: Project, code: int = 0) -> str:
     folder = project.results / "small"
-    stem = str(folder / "figures" / "tails")
-    return project.call("figure", "small", "tails", str(folder / "cube.nc"), stem, code=code)
+    where = (str(folder / "cube.nc"), str(folder / "figures"))
+    return project.call("figures", "small", *where, "tails", code=code)
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_what_is_damaged_is_told_and_removed(drawn: "Project", file: str) -> None:
+def test_what_is_damaged_is_told_and_removed(drawn: Project, file: str) -> None:
     path = drawn.results / "small" / file
     whole = path.read_bytes()
     assert not is_damaged(path)
@@ -85,14 +94,14 @@ def test_what_is_damaged_is_told_and_removed(drawn: "Project", file: str) -> Non
     assert remove_spoilt(drawn.plan, drawn.results) == []
 
 
-def test_a_unit_that_lost_whole_lines_is_damaged(drawn: "Project") -> None:
+def test_a_unit_that_lost_whole_lines_is_damaged(drawn: Project) -> None:
     path = drawn.results / "small" / UNIT
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
     assert len(read_unit(path)) == 1
     assert damaged_files(drawn.plan, "small", drawn.results) == [path]
 
 
-def test_commands_say_what_is_damaged_in_one_line(drawn: "Project") -> None:
+def test_commands_say_what_is_damaged_in_one_line(drawn: Project) -> None:
     folder = drawn.results / "small"
     unit, cube = folder / UNIT, folder / "cube.nc"
     intact = cube.read_bytes()
@@ -110,7 +119,7 @@ def test_commands_say_what_is_damaged_in_one_line(drawn: "Project") -> None:
         assert not cube.exists()
 
 
-def test_files_of_another_run_are_left_alone(drawn: "Project") -> None:
+def test_files_of_another_run_are_left_alone(drawn: Project) -> None:
     cube = drawn.results / "small" / "cube.nc"
     cube.write_bytes(b"")
     with sole_run(drawn.results):
@@ -127,7 +136,7 @@ def test_files_of_another_run_are_left_alone(drawn: "Project") -> None:
 
 
 @pytest.fixture
-def failing(drawn: "Project", monkeypatch: pytest.MonkeyPatch) -> "Project":
+def failing(drawn: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """The same, where drawing and fitting raise an error."""
 
     def fail(*arguments: object) -> None:
@@ -138,7 +147,7 @@ def failing(drawn: "Project", monkeypatch: pytest.MonkeyPatch) -> "Project":
     return drawn
 
 
-def test_a_figure_and_a_fit_that_fail_are_failed_products(failing: "Project") -> None:
+def test_a_figure_and_a_fit_that_fail_are_failed_products(failing: Project) -> None:
     folder = failing.results / "small"
     cube, units = folder / "cube.nc", [str(folder / UNIT)]
     assert "ArithmeticError: no" in draw(failing)
@@ -174,7 +183,7 @@ def test_a_figure_and_a_fit_that_fail_are_failed_products(failing: "Project") ->
     assert not (folder / "fits.csv").exists()
 
 
-def test_a_wrong_bit_inside_a_cube_is_noticed_when_it_is_read(drawn: "Project") -> None:
+def test_a_wrong_bit_inside_a_cube_is_noticed_when_it_is_read(drawn: Project) -> None:
     cube = drawn.results / "small" / "cube.nc"
     content = bytearray(cube.read_bytes())
     # Compressed values begin so.
@@ -189,7 +198,7 @@ def test_a_wrong_bit_inside_a_cube_is_noticed_when_it_is_read(drawn: "Project") 
 
 
 @pytest.mark.parametrize("content", [b"", b"[1]", b"\xff\xfe", b'{"total": 1, "other": 2}'])
-def test_damaged_files_beside_the_results_do_no_harm(drawn: "Project", content: bytes) -> None:
+def test_damaged_files_beside_the_results_do_no_harm(drawn: Project, content: bytes) -> None:
     state = drawn.results / "small" / "logs" / "unit.json"
     state.parent.mkdir()
     state.write_bytes(content)

@@ -267,3 +267,16 @@ def test_optimal_split_with_very_many_choices() -> None:
     for i, j in itertools.permutations(range(3), 2):
         other = np.array(optimal_split(system, d)) + 0.01 * (np.eye(3)[i] - np.eye(3)[j])
         assert other.min() < 0 or jobs(tuple(other)) > best - 1e-12
+
+
+def test_the_best_split_is_checked_without_looking_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is stable wherever any split is; what does not fit is refused as for given splits."""
+    policy = ms.policy("hybrid_sq", d=2)
+    with pytest.raises(ValueError, match="load is 1; must be below one"):
+        policy.check(ms.System(1, [ms.Pool("1/2", 1, 3), ms.Pool("1/2", 1, 3)]))
+    monkeypatch.setattr("manyserver.policies.hybrid_sq.optimal_split", None)
+    policy.check(ms.System(1 - 2**-53, UNEQUAL))
+    with pytest.raises(ValueError, match=r"d = 2: must be at most 1"):
+        policy.check(ms.System(0.5, UNEQUAL, n_servers=2))
+    with pytest.raises(ValueError, match=r"d = \[2\]"):
+        ms.policy("hybrid_sq", d=[2]).check(ms.System(0.5, UNEQUAL))

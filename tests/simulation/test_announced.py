@@ -113,7 +113,7 @@ def test_a_horizon_waits_for_a_slow_system(seed: int) -> None:
     the start is an empty system."""
     system = ms.System(0.9, [ms.Pool(1, 1)], n_servers=3)
     policy = ms.policy("jsq")
-    result = ms.simulate(system, policy, seed=(seed, 47), horizon=2e4, start=np.array([[1.0, 0.0]]))
+    result = ms.simulate(system, policy, seed=(seed, 47), horizon=6e4, start=np.array([[1.0, 0.0]]))
     assert float(result.autocorrelation_time) > 25
     assert bool(result.interval_reliable)
     assert_close(result, ms.exact(system, policy, tolerance=1e-5))

@@ -15,7 +15,8 @@ from manyserver.policies import Policy
 from manyserver.simulation.choices import make_choices
 from manyserver.simulation.controls import PRODUCTS, _columns
 from manyserver.simulation.counts_replica import CountsReplica
-from manyserver.simulation.replica import Measured, Replica
+from manyserver.simulation.lockstep_replicas import Lockstep
+from manyserver.simulation.replica import Measured
 from manyserver.simulation.sampled_replica import SampledReplica
 from manyserver.simulation.samples import (
     DRIFTS,
@@ -123,23 +124,52 @@ def test_sample_is_the_state(policy: Policy, pools: list[ms.Pool], seed: int) ->
     for piece in range(pieces):
         for number in range(samples):
             alone.advance(1, period)
-            add_sample(expected, piece, number, alone)
+            add_sample(expected, piece, number, system, policy, alone.tail_counts())
     assert together.tail_counts().tolist() == alone.tail_counts().tolist()
+    assert_samples(measured.samples, expected)
+
+
+@EVERY
+@pytest.mark.parametrize("policy", policies(), ids=str)
+def test_sample_of_a_lane_is_its_state(policy: Policy, pools: list[ms.Pool], seed: int) -> None:
+    system = ms.System(0.8, pools, n_servers=12)
+    start = np.array([[1.0, 0.75, 0.5, 0.25]] * 3)
+    start[JoiningLaw(system, policy, 3, finite=True).full @ np.eye(3, 4, 1) > 0] = 0
+    together, alone = (
+        Lockstep([SampledReplica(system, policy, start, (seed, 23, i), levels=8) for i in range(2)])
+        for _ in range(2)
+    )
+    pieces, samples, period = 3, 4, 50
+    measured = together.advance_all(pieces, samples * period, period, moments=True)
+    expected = [make_samples(pieces, 3, together.levels, moments=True) for _ in range(2)]
+    for piece in range(pieces):
+        for number in range(samples):
+            alone.advance_all(1, period)
+            tails = alone.state.tail.reshape(3, alone.levels, -1).astype(int)
+            tails[:, 0] = np.array(system.counts)[:, None]
+            for lane in range(2):
+                add_sample(expected[lane], piece, number, system, policy, tails[..., lane])
+    for lane in range(2):
+        assert_samples(measured[lane].samples, expected[lane])
+
+
+def assert_samples(samples: Samples, expected: Samples) -> None:
     for field in ("taken", "tails", "squares", "choices", "totals", "drifts"):
-        actual, wanted = getattr(measured.samples, field), getattr(expected, field)
+        actual, wanted = getattr(samples, field), getattr(expected, field)
         assert actual == pytest.approx(wanted, abs=1e-11)
-    actual = measured.samples.products
+    actual = samples.products
     earlier = np.arange(3)[:, None] >= np.arange(3)
     assert (actual == expected.products * earlier[:, None, :, None]).all()
 
 
-def add_sample(sums: Samples, piece: int, number: int, replica: Replica) -> None:
-    system, tails = replica.system, replica.tail_counts()
+def add_sample(
+    sums: Samples, piece: int, number: int, system: ms.System, policy: Policy, tails: np.ndarray
+) -> None:
     tails = np.pad(tails, ((0, 0), (0, sums.tails.shape[2] - tails.shape[1])))
     sums.taken[piece, 0] += 1
     sums.tails[piece] += tails
     sums.squares[piece] += tails**2
-    one = compiled_samples(system, replica.policy, tails[None])
+    one = compiled_samples(system, policy, tails[None])
     sums.choices[piece] += one.choices[0]
     jobs = tails[:, 1:].sum() / system.n_servers
     sums.totals[piece] += jobs**2, one.totals[0, 1]

@@ -6,9 +6,13 @@ what says how random words are used.
 
 from itertools import accumulate
 
+import numpy as np
+
 from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.simulation.counts_replica import CountsTables
+from manyserver.simulation.lockstep import BLOCK as BLOCK_TOGETHER
+from manyserver.simulation.lockstep_replicas import LockstepTables
 from manyserver.simulation.sampled import BLOCK
 from manyserver.simulation.tables import Looks
 
@@ -36,6 +40,14 @@ class Xoshiro:
     @staticmethod
     def _rotated(word: int, bits: int) -> int:
         return ((word << bits) | (word >> (64 - bits))) & WORD
+
+
+def in_interval(word: int, bounds: np.ndarray) -> tuple[int, float]:
+    """Return in which interval of [0, 1) a word falls, and where in it, in [0, 1)."""
+    place = (word >> 12) / 2**52
+    event = int((bounds <= place).sum()) - 1
+    start, end = np.append(bounds, 1.0)[event : event + 2].tolist()
+    return event, (place - start) / (end - start)
 
 
 class Twin:
@@ -82,15 +94,14 @@ class Twin:
         return jobs == self.room[pool], int(self.ranks[pool, jobs])
 
     def _block(self) -> list[tuple[int, list[int]]]:
-        n_events, n_looks = len(self.events), len(self.looks.fresh)
-        events, words, numbers = [], [], []
+        n_looks = len(self.looks.fresh)
+        events: list[int] = []
+        words: list[int] = []
+        numbers: list[list[int]] = []
         for _ in range(BLOCK):
-            word = self.random.next() * n_events
-            column, rest = word >> 64, word & WORD
-            alias = rest >= int(self.looks.threshold[column])
-            events.append(int(self.looks.alias[2 * column + alias]))
-            words.append(self.random.next())
-            numbers.append([self._bounded(words, events, -1, 0)])
+            event, share = in_interval(self.random.next(), self.looks.bound)
+            events.append(event)
+            numbers.append([int(share * self._sizes(event)[0])])
         for look in range(1, n_looks):
             if self.looks.fresh[look]:
                 words = [self.further.next() for _ in range(BLOCK)]
@@ -131,6 +142,86 @@ class Twin:
         return servers + [None] * (len(numbers) - len(servers))
 
 
+class LockstepTwin:
+    """The chain of one lane of the kernel in lockstep, one server after another.
+
+    Servers of a pool are listed with most jobs first; those that are drawn are taken off a list.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        policy: Policy,
+        tables: LockstepTables,
+        state: list[int],
+        jobs: list[list[int]],
+    ):
+        self.random, self.further = Xoshiro(state[:4]), Xoshiro(state[4:])
+        self.tables = tables
+        self.jobs = jobs
+        self.sampling = policy.sampling(system)
+        self.ranks = policy.rank_table(system, 64)
+        self.room = [64 if pool.buffer is None else pool.buffer for pool in system.pools]
+        self.pending: list[tuple[int, list[float]]] = []
+
+    def step(self) -> tuple[bool, int, int]:
+        """Return whether it is an arrival, the pool, and the jobs of the server before."""
+        if not self.pending:
+            self.pending = self._block()
+        event, numbers = self.pending.pop(0)
+        pool = event - len(self.sampling.branches)
+        if pool >= 0:
+            before = sorted(self.jobs[pool], reverse=True)[int(numbers[0] * len(self.jobs[pool]))]
+            self._move(pool, before, max(before - 1, 0))
+            return False, pool, before
+        pool, before = self._joined(event, numbers)
+        self._move(pool, before, min(before + 1, self.room[pool]))
+        return True, pool, before
+
+    def _move(self, pool: int, before: int, after: int) -> None:
+        self.jobs[pool].remove(before)
+        self.jobs[pool].append(after)
+
+    def _block(self) -> list[tuple[int, list[float]]]:
+        """Return events and the uniform numbers of their looks, and then those that break ties."""
+        bound, n_looks = self.tables.bound, len(self.tables.ends)
+        steps: list[tuple[int, list[float]]] = []
+        for _ in range(BLOCK_TOGETHER):
+            event, share = in_interval(self.random.next(), bound)
+            steps.append((event, [share]))
+        for _ in range(1, n_looks):
+            words = [self.further.next() for _ in range(BLOCK_TOGETHER // 2)]
+            halves = [word & (2**32 - 1) for word in words] + [word >> 32 for word in words]
+            for half, (_, numbers) in zip(halves, steps, strict=True):
+                numbers.append(half / 2**32)
+        if self.tables.shuffled:
+            for _ in range(n_looks):
+                for _, numbers in steps:
+                    numbers.append((self.further.next() & (2**32 - 1)) * (2**31 - 1) >> 32)
+        return steps
+
+    def _joined(self, event: int, numbers: list[float]) -> tuple[int, int]:
+        looked_at: list[tuple[int, float, int, int]] = []
+        for draw in self.sampling.branches[event].draws:
+            left = [
+                (pool, level)
+                for pool in draw.pools
+                for level in sorted(self.jobs[pool], reverse=True)
+            ]
+            for _ in range(draw.count):
+                look = len(looked_at)
+                number = int(numbers[look] * len(left))
+                pool, level = left[number]
+                if not self.sampling.replacement:
+                    left[number] = left[-1]
+                    left.pop()
+                # The highest number wins a tie between draws, else the first look.
+                shuffled = self.tables.shuffled
+                tie = -numbers[len(self.tables.ends) + look] if shuffled else look
+                looked_at.append((int(self.ranks[pool, level]), tie, pool, level))
+        return min(looked_at)[2:]
+
+
 class CountsTwin:
     """The chain of the kernel on counts, one server after another."""
 
@@ -153,18 +244,15 @@ class CountsTwin:
 
     def step(self) -> tuple[bool, int, int]:
         """Return whether it is an arrival, the pool, and the jobs of the server before."""
-        word = self.random.next() * len(self.tables.threshold)
-        column, rest = word >> 64, word & WORD
-        event = int(self.tables.alias[2 * column + (rest >= int(self.tables.threshold[column]))])
-        word = self.random.next()
+        event, share = in_interval(self.random.next(), self.tables.bound)
         pool = event - max(1, len(self.sampling.branches))
         if pool >= 0:
             # Servers with more jobs have smaller numbers.
             servers = sorted(self.jobs[pool], reverse=True)
-            before = servers[word * len(servers) >> 64]
+            before = servers[int(share * len(servers))]
             self._move(pool, before, max(before - 1, 0))
             return False, pool, before
-        pool, before = self._joined(event, word)
+        pool, before = self._joined(event, share)
         self._move(pool, before, min(before + 1, self.room[pool]))
         return True, pool, before
 
@@ -172,7 +260,7 @@ class CountsTwin:
         self.jobs[pool].remove(before)
         self.jobs[pool].append(after)
 
-    def _joined(self, event: int, word: int) -> tuple[int, int]:
+    def _joined(self, event: int, share: float) -> tuple[int, int]:
         announced = [
             (pool, level)
             for pool, levels in enumerate(self.jobs)
@@ -182,7 +270,7 @@ class CountsTwin:
         if announced:
             best = min(int(self.ranks[one]) for one in announced)
             tied = [one for one in announced if self.ranks[one] == best]
-            return tied[word * len(tied) >> 64]
+            return tied[int(share * len(tied))]
         if not self.sampling.branches:
             return 0, self.room[0]
         looked_at: list[tuple[int, int]] = []
@@ -193,8 +281,9 @@ class CountsTwin:
                 for level in sorted(self.jobs[pool], reverse=True)
             ]
             for _ in range(draw.count):
-                word = self.further.next() if looked_at else word
-                number = word * len(left) >> 64
+                number = int(share * len(left))
+                if looked_at:
+                    number = self.further.next() * len(left) >> 64
                 self._compare(looked_at, left[number])
                 if not self.sampling.replacement:
                     left[number] = left[-1]

@@ -1,9 +1,13 @@
+import ast
+import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 import manyserver
+from manyserver.study import fingerprint as fingerprint_module
 from manyserver.study import methods
 from manyserver.study.fingerprint import fingerprint, imported_modules
 
@@ -52,6 +56,63 @@ def test_a_name_taken_from_a_package_brings_in_the_package(package: Path) -> Non
 def test_modules_can_be_left_out_with_what_only_they_import(package: Path) -> None:
     left = imported_modules("package.entry", without=("package.inner",), folder=package)
     assert left == ["package.entry", "package.kernel"]
+
+
+def kept_file(package: Path) -> Path:
+    """Where it is kept what was read of sources that are no more edited."""
+    for source in package.rglob("*.py"):
+        os.utime(source, (1e9, 1e9))
+    fingerprint_module._kept.cache_clear()
+    fingerprint("package.entry", folder=package)
+    (kept,) = package.glob("__pycache__/*.json")
+    fingerprint_module._kept.cache_clear()
+    return kept
+
+
+@pytest.fixture
+def unread(monkeypatch: pytest.MonkeyPatch) -> list[ast.Module]:
+    """Sources that are read."""
+    read: list[ast.Module] = []
+    digest = fingerprint_module._code_digest
+
+    def digested(tree: ast.Module) -> str:
+        read.append(tree)
+        return digest(tree)
+
+    monkeypatch.setattr(fingerprint_module, "_code_digest", digested)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    return read
+
+
+def test_sources_that_were_read_are_not_read_again(package: Path, unread: list[ast.Module]) -> None:
+    kept_file(package)
+    before = fingerprint("package.entry", folder=package)
+    assert len(unread) == 4
+    (package / "kernel.py").write_text(MODULES["kernel"].replace("STEP = 1", "STEP = 2"))
+    assert fingerprint("package.entry", folder=package) != before
+    assert len(unread) == 5
+
+
+def test_what_is_kept_is_ignored_if_it_is_damaged(package: Path, unread: list[ast.Module]) -> None:
+    kept = kept_file(package)
+    before = fingerprint("package.entry", folder=package)
+    content = kept.read_bytes()
+    for damaged in (b"", content[:-1], content.replace(b"entry", b"other")):
+        kept.write_bytes(damaged)
+        fingerprint_module._kept.cache_clear()
+        unread.clear()
+        assert fingerprint("package.entry", folder=package) == before
+        assert len(unread) == 4
+
+
+def test_a_source_that_was_just_edited_is_not_kept(package: Path, unread: list[ast.Module]) -> None:
+    kept_file(package)
+    (package / "other.py").write_text("unused = 2\n")
+    for _ in range(2):
+        fingerprint_module._kept.cache_clear()
+        unread.clear()
+        fingerprint("package.other", folder=package)
+        assert len(unread) == 1
 
 
 HARMLESS = {

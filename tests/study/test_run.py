@@ -51,12 +51,15 @@ def test_the_end_of_a_run_names_what_it_built(tmp_path: Path) -> None:
     for file in products:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / "first" / "cube.nc").touch()
-    (tmp_path / "first" / "figures" / "c.png").touch()
+    redrawn, kept = (tmp_path / "first" / "figures" / f"{figure}.png" for figure in "cd")
+    redrawn.touch()
+    kept.touch()
     run = Run(tmp_path)
     run.start({}, products)
     for file in ("second/cube.nc", "second/fits.csv", *(f"second/figures/{f}.png" for f in "abcd")):
         (tmp_path / file).touch()
-    os.utime(tmp_path / "first" / "figures" / "c.png", ns=(1, 1))
+    redrawn.write_bytes(b"other")
+    os.utime(kept, ns=(1, 1))
     assert run.finish().splitlines()[1:] == [
         "Built:",
         f"  {tmp_path}/second: cube.nc, fits.csv, figures/a.png, .pdf, figures/b.png, .pdf, "

@@ -10,8 +10,9 @@ import pytest
 from manyserver.study.locks import locked
 from manyserver.study.points import Point
 from manyserver.study.records import Record, decode, encode
-from manyserver.study.store import Store, WriteError, replacing
+from manyserver.study.store import Store, WriteError
 from manyserver.study.sweep import read_study
+from manyserver.study.whole_files import replacing
 
 
 def record(point: Point, value: float = 1.5) -> Record:

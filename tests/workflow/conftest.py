@@ -55,7 +55,8 @@ class Project:
         """Make the code of the package a copy, to be edited."""
         source = self.folder / "src"
         source.unlink()
-        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+        # With its bytecode.
+        shutil.copytree(ROOT / "src", source)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

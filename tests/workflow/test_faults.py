@@ -194,7 +194,7 @@ def test_what_is_damaged_or_failed_is_made_again(
         "  results/tiny/fits.csv: tail_growth",
         "  results/tiny/figures/sojourn_against_load.png",
     ]
-    assert "Traceback" in (results / "logs" / "figure_sojourn_against_load.log").read_text()
+    assert "Traceback" in (results / "logs" / "figures.log").read_text()
     for file, line in edits.items():
         project.edit(f'    raise ArithmeticError("no value")\n{line}', line, file)
     project.snakemake()

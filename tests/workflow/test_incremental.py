@@ -102,7 +102,17 @@ def test_a_figure_option_redraws_the_figure_alone(finished: Finished, tmp_path: 
     ]
     said = project.snakemake("results/tiny/figures/sojourn_against_load.png")
     assert totals(said) == (0, 0, 0)
-    assert "draw sojourn_against_load" in said and "assemble the cube" not in said
+    assert "draw figures" in said and "assemble the cube" not in said
+
+    # Another figure leaves it as it is.
+    figure = project.folder / "results" / "tiny" / "figures" / "sojourn_against_load.png"
+    drawn = figure.stat().st_ino
+    project.edit("scale: log}", "scale: log}\n  - {kind: sojourn_against_load, name: linear}")
+    assert project.ask("why", "tiny")[1:] == ["  figures/linear: missing"]
+    said = project.snakemake("results/tiny/figures/linear.png")
+    assert figure.with_name("linear.png").exists()
+    assert figure.stat().st_ino == drawn
+    assert "  results/tiny: figures/linear.png, .pdf\n" in said
     assert project.ask("why", "tiny") == [
         "tiny: no points to compute, 8 stored, 0 left out; nothing to do"
     ]

@@ -22,6 +22,7 @@ def test_a_checkout_in_a_folder_with_an_odd_name_and_another_python_first(
     finished: "tuple[Project, str]", tmp_path: Path
 ) -> None:
     project = finished[0].copied(tmp_path / FOLDER)
+    project.copy_source()
     shutil.rmtree(project.folder / "results" / "tiny")
     other = tmp_path / "bin" / "python"
     other.parent.mkdir()

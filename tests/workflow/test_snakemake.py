@@ -41,7 +41,7 @@ def test_one_command_builds_everything_and_says_what_it_does(finished: Finished)
         "tiny: assemble the cube",
         "tiny: compute 4 points # of mean_field_limit",
         "tiny: compute 4 points # of simulation_n10",
-        "tiny: draw sojourn_against_load",
+        "tiny: draw figures",
         "tiny: fit rates",
         "tiny: look for failed points",
     ]

@@ -1,25 +1,38 @@
-# Draw one figure of a study from its cube.
+# Draw the figures of a study from its cube, in one process: importing takes longer than drawing.
+# The command leaves alone those that are there as they would be drawn, for which `update` keeps
+# them. A rule has a fixed number of outputs, so each study has a rule of its own.
 
 
-rule figure:
-    input:
-        "results/{study}/cube.nc",
-    output:
-        png=report(
-            "results/{study}/figures/{figure}.png",
-            category="{study}",
-            labels={"figure": "{figure}"},
-        ),
-        pdf="results/{study}/figures/{figure}.pdf",
-    log:
-        "results/{study}/logs/figure_{figure}.log",
-    conda:
-        ENVIRONMENT
-    params:
-        stem=lambda wildcards, output: output.png.removesuffix(".png"),
-        settings=lambda wildcards: PLAN.figure_digest(wildcards.study, wildcards.figure),
-    message:
-        "{wildcards.study}: draw {wildcards.figure}"
-    shell:
-        '"$PYTHON" -m manyserver figure {wildcards.study:q} {wildcards.figure:q}'
-        " {input:q} {params.stem:q} > {log:q} 2>&1"
+for study in PLAN.names:
+    if titles := PLAN.figure_titles(study):
+
+        rule:
+            name:
+                f"figures_{study}"
+            input:
+                f"results/{study}/cube.nc",
+            output:
+                [
+                    update(
+                        report(
+                            f"results/{study}/figures/{title}.png",
+                            category=study,
+                            labels={"figure": title},
+                        )
+                    )
+                    for title in titles
+                ],
+                [update(f"results/{study}/figures/{title}.pdf") for title in titles],
+            log:
+                f"results/{study}/logs/figures.log",
+            conda:
+                ENVIRONMENT
+            params:
+                study=study,
+                folder=f"results/{study}/figures",
+                settings={title: PLAN.figure_digest(study, title) for title in titles},
+            message:
+                "{params.study}: draw figures"
+            shell:
+                '"$PYTHON" -m manyserver figures {params.study:q} {input:q} {params.folder:q}'
+                " > {log:q} 2>&1"

@@ -1,12 +1,12 @@
 """The commands ``manyserver VERB``; each is one call into the package."""
 
-from manyserver.commands.build import check, cube, figure, fits, schema, unit, verify
+from manyserver.commands.build import check, cube, figures, fits, schema, unit, verify
 from manyserver.commands.inspect import clean, diff, provenance, status, why
 
 __all__ = ["SECTIONS"]
 
 SECTIONS = {
     "Commands": [check, status, why, provenance, diff, clean, schema],
-    "What the rules of the workflow call": [unit, cube, fits, figure, verify],
+    "What the rules of the workflow call": [unit, cube, fits, figures, verify],
 }
 """The commands by the heading under which the help lists them, in this order."""

@@ -7,12 +7,17 @@ from collections.abc import Sized
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from manyserver.commands.base import FILE, RESULTS, plan_of, say
 
-__all__ = ["check", "cube", "figure", "fits", "schema", "unit", "verify"]
+if TYPE_CHECKING:
+    import xarray as xr
+    from pydantic import BaseModel
+
+__all__ = ["check", "cube", "figures", "fits", "schema", "unit", "verify"]
 
 
 @click.command()
@@ -114,7 +119,7 @@ def fits(folder: Path, study: str, cube: Path, output: Path) -> None:
     from manyserver.inspection.provenance import table_stamp
     from manyserver.study import fits as kinds
     from manyserver.study.cube import read_cube
-    from manyserver.study.store import replacing
+    from manyserver.study.whole_files import replacing
 
     tables = []
     plan = plan_of(folder, study)
@@ -135,32 +140,49 @@ def fits(folder: Path, study: str, cube: Path, output: Path) -> None:
 
 @click.command()
 @click.argument("study")
-@click.argument("figure")
 @click.argument("cube", type=FILE)
-@click.argument("stem", type=FILE)
+@click.argument("output", type=FILE)
+@click.argument("figures", nargs=-1)
 @click.pass_obj
-def figure(folder: Path, study: str, figure: str, cube: Path, stem: Path) -> None:
-    """Draw a FIGURE of STUDY from its CUBE into STEM.png and STEM.pdf."""
-    from manyserver import figures
-    from manyserver.inspection.provenance import stamp
+def figures(folder: Path, study: str, cube: Path, output: Path, figures: tuple[str, ...]) -> None:
+    """Draw FIGURES of STUDY from its CUBE into the folder OUTPUT, as PNG and PDF.
+
+    Without FIGURES, all are drawn but those that are there as they would be drawn.
+    """
+    from manyserver.inspection.provenance import is_current, stamp
     from manyserver.study.cube import read_cube
-    from manyserver.study.store import replacing
 
     plan = plan_of(folder, study)
-    kind, options = plan.figure(study, figure)
-    told = stamp(study, cube, plan.figure_digest(study, figure)) | {"figure": figure}
+    titles = figures or plan.figure_titles(study)
+    chosen = {title: plan.figure(study, title) for title in titles}
     data = read_cube(cube)
+    for title, (kind, options) in chosen.items():
+        told = stamp(study, cube, plan.figure_digest(study, title)) | {"figure": title}
+        stem = output / title
+        files = [output / f"{title}.{suffix}" for suffix in ("png", "pdf")]
+        if not figures and all(is_current(file, cube, told) for file in files):
+            continue
+        _draw(kind, options, data, stem, told)
+        say(f"{stem}.png and .pdf")
+
+
+def _draw(
+    kind: str, options: "BaseModel", cube: "xr.Dataset", stem: Path, told: dict[str, str]
+) -> None:
+    from manyserver import figures
+    from manyserver.study.whole_files import replacing
+
     with replacing(Path(f"{stem}.png")) as png, replacing(Path(f"{stem}.pdf")):
         # The temporary names differ in their suffix alone, which is what `save` adds.
         target = png.with_suffix("")
         try:
-            figures.save(figures.draw(kind, data, options), target, told)
+            figures.save(figures.draw(kind, cube, options), target, told)
         except OSError:
             raise
         except Exception as error:
+            # One figure that fails must not cost the others.
             reason = _told(error)
             figures.save(figures.failure(reason), target, {**told, "failed": reason})
-    say(f"{stem}.png and .pdf")
 
 
 def _told(error: Exception) -> str:
@@ -184,7 +206,7 @@ def verify(
     """
     from manyserver.inspection.products import failed_products
     from manyserver.study import verify as check
-    from manyserver.study.store import replacing
+    from manyserver.study.whole_files import replacing
 
     plan = plan_of(folder, study)
     products = failed_products(plan, study, output.parents[1])

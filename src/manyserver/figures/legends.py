@@ -1,5 +1,6 @@
 """What legends are made of: entries for curves and for the meaning of marks."""
 
+from functools import cache
 from typing import Any
 
 import matplotlib as mpl
@@ -148,7 +149,10 @@ def _width(rows: list[list[Line2D]]) -> float:
 
 def _text_width(handle: Line2D) -> float:
     text = str(handle.get_label())
-    if not text.strip():
-        return 0.0
-    font = FontProperties(size=mpl.rcParams["legend.fontsize"])
+    return _width_of(text, mpl.rcParams["legend.fontsize"]) if text.strip() else 0.0
+
+
+@cache
+def _width_of(text: str, size: float) -> float:
+    font = FontProperties(size=size)
     return float(TextPath((0, 0), text, prop=font).get_extents().width) / 72

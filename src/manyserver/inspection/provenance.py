@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from manyserver.study.damage import is_damaged
 from manyserver.study.records import Record, is_failed, record_from, unseal
 from manyserver.version import __version__
 
-__all__ = ["UnknownFile", "built_from", "provenance", "stamp", "table_stamp"]
+__all__ = ["UnknownFile", "built_from", "is_current", "provenance", "stamp", "table_stamp"]
 
 
 class UnknownFile(Exception):
@@ -58,6 +58,25 @@ def built_from(path: Path) -> str | None:
         return str(provenance(path)["built_from"])
     except (UnknownFile, KeyError):
         return None
+
+
+def is_current(path: Path, cube: Path, told: Mapping[str, str]) -> bool:
+    """Whether a file says just that of itself, and is not older than its cube.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file.
+    cube : pathlib.Path
+        The cube.
+    told : mapping
+        What :func:`stamp` returned for it, and more.
+    """
+    try:
+        newer = path.stat().st_mtime_ns >= cube.stat().st_mtime_ns
+        return newer and provenance(path) == told
+    except (OSError, UnknownFile):
+        return False
 
 
 def stamp(study: str, cube: Path, digests: str) -> dict[str, str]:

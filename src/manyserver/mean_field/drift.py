@@ -15,10 +15,11 @@ from typing import Protocol
 import numpy as np
 
 from manyserver.joining import JoiningLaw
+from manyserver.joining.branch import occupancy
 from manyserver.model import System
 from manyserver.policies import Policy
 
-__all__ = ["Drift", "Flows", "Law", "most_levels", "occupancy"]
+__all__ = ["Drift", "Flows", "Law", "most_levels"]
 
 
 class Law(Protocol):
@@ -35,13 +36,6 @@ def most_levels(system: System) -> int | None:
     """Return how many levels there are, 0 included; None if a buffer is unbounded."""
     buffers = [pool.buffer for pool in system.pools]
     return None if None in buffers else 1 + max(buffer for buffer in buffers if buffer is not None)
-
-
-def occupancy(tails: np.ndarray) -> np.ndarray:
-    """Fraction of a pool's servers with exactly k jobs, faster than by numpy.diff."""
-    result = tails.copy()
-    result[:, :-1] -= tails[:, 1:]
-    return result
 
 
 class Flows:

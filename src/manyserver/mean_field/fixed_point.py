@@ -268,20 +268,18 @@ def _log_tails(system: System, policy: Policy, tails: np.ndarray) -> np.ndarray:
 def _iterate_small(drift: Drift, log_tails: np.ndarray, system: System) -> np.ndarray:
     small = log_tails < np.log(BULK)
     offset = np.log(system.arrival_rate / system.speeds)[:, None]
-    for _ in range(20 * log_tails.shape[1]):
-        ratio = np.exp(
-            np.append(log_tails[:, 1:], np.full((len(log_tails), 1), -np.inf), axis=1)
-            - np.where(np.isneginf(log_tails), 0.0, log_tails)
-        )
-        with np.errstate(divide="ignore"):
+    following = np.full(log_tails.shape, -np.inf)
+    # A tail of zero has the logarithm -inf, and no ratio to itself.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(20 * log_tails.shape[1]):
+            following[:, :-1] = log_tails[:, 1:]
+            ratio = np.exp(following - np.where(log_tails == -np.inf, 0.0, log_tails))
             joins = drift.law.log_densities(log_tails) + log_tails + np.log1p(-np.minimum(ratio, 1))
-        above = np.logaddexp.accumulate(joins[:, ::-1], axis=1)[:, ::-1]
-        new = log_tails.copy()
-        new[:, 1:] = np.where(small[:, 1:], offset + above[:, :-1], log_tails[:, 1:])
-        with np.errstate(invalid="ignore"):
+            above = np.logaddexp.accumulate(joins[:, ::-1], axis=1)[:, ::-1]
+            new = log_tails.copy()
+            new[:, 1:] = np.where(small[:, 1:], offset + above[:, :-1], log_tails[:, 1:])
             change = np.abs(new - log_tails) / np.maximum(1.0, np.abs(new))
-        log_tails = new
-        settled = (change < 1e-14) | (log_tails < 10 * LOWEST_LOG_TAIL)
-        if np.all(settled):
-            return log_tails
+            log_tails = new
+            if np.all((change < 1e-14) | (log_tails < 10 * LOWEST_LOG_TAIL)):
+                return log_tails
     raise RuntimeError("the small tails of the mean-field fixed point did not settle")

@@ -127,11 +127,12 @@ def solve(flows: Flows, state: np.ndarray) -> np.ndarray:
 
 def newton(flows: Flows, state: np.ndarray) -> np.ndarray | None:
     """Take Newton steps from a state, cut to [0, 1]."""
-    if not flows(state).any():
+    flow = flows(state)
+    if not flow.any():
         return state
     for _ in range(NEWTON_STEPS):
         try:
-            step = np.linalg.solve(flows.jacobian(state), -flows(state))
+            step = np.linalg.solve(flows.jacobian(state), -flow)
         except np.linalg.LinAlgError:
             return None
         if not np.all(np.isfinite(step)):
@@ -139,6 +140,7 @@ def newton(flows: Flows, state: np.ndarray) -> np.ndarray | None:
         state = np.clip(state + step, 0.0, 1.0)
         if np.abs(step).max() < STEP and _is_solution(flows, state):
             return state
+        flow = flows(state)
     return None
 
 

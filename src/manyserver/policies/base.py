@@ -7,6 +7,7 @@ Everything computed in this package reads the policy through :meth:`Policy.sampl
 """
 
 import itertools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields
@@ -147,12 +148,14 @@ class Policy(ABC):
             broken uniformly among the servers looked at. Full servers come last, whatever the
             policy prefers: an arrival is blocked if all servers that it looks at are full.
         """
+        speeds = [pool.speed for pool in system.pools]
+        preferences = [[self.preference(k, speed) for k in range(levels)] for speed in speeds]
+        # The same order in integers, which sort and hash much faster than fractions.
+        unit = math.lcm(*(value.denominator for value in itertools.chain(*preferences)))
+        slowness = [-sorted(speeds).index(speed) * (self.ties == "fastest") for speed in speeds]
         keys = [
-            [
-                (self.preference(level, pool.speed), -pool.speed if self.ties == "fastest" else 0)
-                for level in range(levels)
-            ]
-            for pool in system.pools
+            [(value.numerator * (unit // value.denominator), tie) for value in row]
+            for row, tie in zip(preferences, slowness, strict=True)
         ]
         order = {key: rank for rank, key in enumerate(sorted(set(itertools.chain(*keys))))}
         ranks = np.array([[order[key] for key in row] for row in keys], dtype=np.int64)

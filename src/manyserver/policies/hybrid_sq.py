@@ -1,6 +1,6 @@
 """Hybrid SQ(d): a pool by a fixed split, then the shortest of d queues in it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Literal
 
@@ -63,6 +63,14 @@ class HybridSQ(Policy):
             probabilities = self.split
             match_pools("split", probabilities, system)
         return one_pool(probabilities, d, self.replacement)
+
+    def check(self, system: System) -> None:
+        """Refuse a system that this policy cannot serve; see :meth:`Policy.check`."""
+        if self.split == "optimal" and system.load < 1:
+            # The best split is as stable as the naive one, and takes long to find.
+            replace(self, split="naive").check(system)
+        else:
+            super().check(system)
 
     def preference(self, level: int, speed: Fraction) -> Fraction:
         """Prefer few jobs."""

@@ -92,23 +92,28 @@ def make_controls(
 def _columns(system: System, batches: Measured, most: int) -> np.ndarray:
     """Return at most so many control variates of a run: levels, products, then more levels."""
     tails, choices = sampled(system, batches.samples)
-    n_pools, levels = len(system.pools), often_visited(batches.joins).sum(axis=1) - 1
-    first = max(1, math.floor(LEVELS_SHARE * most) // n_pools)
-    wanted = _often(system, batches)[: most - int(np.minimum(levels, first).sum())]
-    each = (most - len(wanted)) // n_pools
+    levels = often_visited(batches.joins).sum(axis=1) - 1
+    first = _within(levels, LEVELS_SHARE * most)
+    wanted = _often(system, batches)[: most - first.sum()]
+    used = _within(levels, most - len(wanted))
     drifts = _drifts(system, batches, tails)
     columns = [drifts[name][:, None] for name in wanted]
     joining = np.cumsum(choices[:, :, ::-1], axis=2)[:, :, ::-1]
     work = system.speeds[:, None] * system.fractions[:, None] * tails
     balance = work[:, :, 1:] - system.arrival_rate * joining[:, :, :-1]
-    for pool in range(n_pools):
+    for pool, own in enumerate(used - 1):
         # The last one is the sum over all levels above, also those that are hardly ever reached:
         # it goes with the jobs at these levels, which would otherwise be left unexplained.
-        own = min(levels[pool], each) - 1
         if own >= 0:
             rest = balance[:, pool, own:].sum(axis=1, keepdims=True)
             columns += [balance[:, pool, :own], rest]
     return np.concatenate([np.zeros((len(tails), 0)), *columns], axis=1)
+
+
+def _within(levels: np.ndarray, most: float) -> np.ndarray:
+    """Return how many levels of each pool make at most so many, all bounded by one number."""
+    each = max(k for k in range(levels.max() + 1) if np.minimum(levels, k).sum() <= most)
+    return np.asarray(np.minimum(levels, each))
 
 
 def _often(system: System, batches: Measured) -> list[str]:

@@ -18,7 +18,7 @@ number u holds at least k jobs if u < (servers with at least k jobs).
 
 import numpy as np
 
-from manyserver.simulation.random import kernel, next_word, wide_product
+from manyserver.simulation.random import kernel, next_word, uniform, wide_product
 from manyserver.simulation.samples import end_piece, sample
 
 __all__ = ["advance"]
@@ -86,20 +86,18 @@ def _play(tables, tail, held, drawn, rng, flows, steps, remaining):  # type: ign
     s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
     levels = tables.rank.shape[1]
     n_arrivals, n_groups = tables.first_draw.size - 1, held.size - 1
-    n_events = np.uint64(tables.threshold.size)
     best = 0
     for step in range(steps):
         word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
-        column, rest = wide_product(word, n_events)
-        event = np.int64(
-            tables.alias[column + column + np.uint64(rest >= tables.threshold[column])]
-        )
-        word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+        place = uniform(word)
+        event = 0
+        for later in range(1, tables.bound.size):
+            event += place >= tables.bound[later]
+        share = (place - tables.bound[event]) * tables.inverse[event]
         remaining -= _1
         if event >= n_arrivals:
             pool = event - n_arrivals
-            number, word = wide_product(word, np.uint64(tail[pool, 0]))
-            level = _level(tail, pool, np.int64(number))
+            level = _level(tail, pool, np.int64(share * tail[pool, 0]))
             flow = 4 * (pool * levels + level)
             flows[flow] += _1
             flows[flow + 1] += remaining
@@ -113,8 +111,7 @@ def _play(tables, tail, held, drawn, rng, flows, steps, remaining):  # type: ign
         while best < n_groups and held[best] == 0:
             best += 1
         if best < n_groups:
-            number, word = wide_product(word, np.uint64(held[best]))
-            left = np.int64(number)
+            left = np.int64(share * held[best])
             item = tables.first_class[best]
             while True:
                 pool, level = tables.pool[item], tables.level[item]
@@ -125,9 +122,8 @@ def _play(tables, tail, held, drawn, rng, flows, steps, remaining):  # type: ign
         elif tables.looks.size == 0:
             pool, level = np.int64(0), tables.room[0]
         else:
-            first = np.uint64(tables.size[tables.first_draw[event]])
-            number, word = wide_product(word, first)
-            pool, level = _look(tables, tail, event, np.int64(number), drawn, rng)
+            number = np.int64(share * tables.size[tables.first_draw[event]])
+            pool, level = _look(tables, tail, event, number, drawn, rng)
         flow = 4 * (pool * levels + level) + 2
         flows[flow] += _1
         flows[flow + 1] += remaining

@@ -9,8 +9,10 @@ from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.simulation.controls import make_controls
 from manyserver.simulation.estimator import Estimator, Replication
-from manyserver.simulation.kernels import make_replica
+from manyserver.simulation.kernels import in_lockstep, make_replica
+from manyserver.simulation.lanes import LANES
 from manyserver.simulation.lengths import WITH_SERIES, Plan, kept_pieces, steps_between_samples
+from manyserver.simulation.lockstep_replicas import Lockstep
 from manyserver.simulation.outputs import arrivals, estimates, queues, sojourn_mean, sojourns
 from manyserver.simulation.pieces import joined, merged
 from manyserver.simulation.pilot import jobs_per_server
@@ -42,34 +44,48 @@ class CountsEstimator(Estimator[Measured]):
         settings: Settings,
     ):
         super().__init__(system, policy, start_tails, relaxation_time, correction, settings)
-        self.kernel = self.replica((*settings.seed, 0, 0))
+        self.kernel = self._replica((*settings.seed, 0, 0))
+        self.together = LANES if in_lockstep(system, policy, self.start) else 1
         self.rate = self.kernel.rate
         self.limit_settles = self.kernel.limit_settles
         self.sample_steps = steps_between_samples(system, self.start, self.rate, self.kernel.tied)
 
-    def replica(self, seed: Sequence[int]) -> Replica:
-        """Make a replica with random numbers of its own."""
+    def _replica(self, seed: Sequence[int]) -> Replica:
         return make_replica(self.system, self.policy, self.start, seed)
 
-    def simulate(self, seed: Sequence[int], plan: Plan, number: int) -> Replication:
-        """Warm up and measure."""
-        replica = self.replica(seed)
-        moments = self.settings.moments
-        replica.warm_up(plan.warm_up)
-        head = plan.head if number < WITH_SERIES else 0
-        parts, series = [], np.zeros(0)
+    def group(self, seeds: Sequence[Sequence[int]]) -> Replica | Lockstep:
+        """Make replicas that are simulated together, each with random numbers of its own."""
+        replicas = [self._replica(seed) for seed in seeds]
+        return Lockstep(replicas) if self.together > 1 else replicas[0]
+
+    def simulate(
+        self, seeds: Sequence[Sequence[int]], plan: Plan, numbers: Sequence[int]
+    ) -> list[Replication]:
+        """Warm up and measure replications, one alone or some together."""
+        group, moments = self.group(seeds), self.settings.moments
+        group.warm_up(plan.warm_up)
+        # Those that may be simulated together are treated alike.
+        head = plan.head if numbers[0] // LANES * LANES < WITH_SERIES else 0
+        parts: list[list[Measured]] = [[] for _ in numbers]
+        series = [np.zeros(0)] * len(numbers)
         if head:
-            fine = replica.advance(head * plan.fine, plan.steps, plan.period, moments)
-            series = jobs_per_server(replica, fine.tails)
-            parts.append(merged(fine, plan.fine))
+            all_fine = group.advance_all(head * plan.fine, plan.steps, plan.period, moments)
+            for place, (number, fine) in enumerate(zip(numbers, all_fine, strict=True)):
+                if number < WITH_SERIES:
+                    series[place] = jobs_per_server(self.system, fine.tails)
+                parts[place].append(merged(fine, plan.fine))
         if head < plan.pieces:
             # A piece may be longer than what the kernel takes at once.
             cuts = 1 if plan.fine * plan.steps <= STEPS_PER_PIECE else plan.fine
             steps = plan.fine * plan.steps // cuts
-            rest = replica.advance((plan.pieces - head) * cuts, steps, plan.period, moments)
-            parts.append(merged(rest, cuts))
-        size = plan.pieces // kept_pieces(number, plan.pieces)
-        return Replication(joined([merged(joined(parts), size)]), series)
+            rest = group.advance_all((plan.pieces - head) * cuts, steps, plan.period, moments)
+            for own, measured in zip(parts, rest, strict=True):
+                own.append(merged(measured, cuts))
+        sizes = [plan.pieces // kept_pieces(number, plan.pieces) for number in numbers]
+        return [
+            Replication(joined([merged(joined(own), size)]), seen)
+            for own, size, seen in zip(parts, sizes, series, strict=True)
+        ]
 
     def arrivals(self, batches: Measured) -> int:
         """Return the number of arrivals, accepted or not."""

@@ -2,7 +2,6 @@
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ from manyserver.simulation.choices import make_choices
 from manyserver.simulation.counts import advance
 from manyserver.simulation.replica import Measured, Replica, messages_per_customer
 from manyserver.simulation.samples import Samples, make_scratch
-from manyserver.simulation.tables import alias_method
+from manyserver.simulation.tables import intervals
 from manyserver.statistics.estimates import Controls, Estimate
 
 __all__ = ["CountsReplica", "CountsTables", "OnCounts", "make_counts_tables"]
@@ -27,10 +26,9 @@ class CountsTables(NamedTuple):
     departure from one pool.
     """
 
-    threshold: np.ndarray
-    """Walker's alias method for the event, shape (event,), probabilities times 2**64."""
-    alias: np.ndarray
-    """Event below and from the threshold, shape (2 * event,)."""
+    bound: np.ndarray
+    inverse: np.ndarray
+    """As in :class:`~manyserver.simulation.tables.Looks`."""
     rank: np.ndarray
     """Order of preference, shape (pool, level)."""
     room: np.ndarray
@@ -69,12 +67,12 @@ def make_counts_tables(system: System, policy: Policy, levels: int) -> CountsTab
     branches = sampling.branches
     draws = [draw for branch in branches for draw in branch.draws]
     arrivals = system.arrival_rate * np.array([branch.probability for branch in branches] or [1.0])
-    threshold, alias = alias_method(
+    bound, inverse = intervals(
         [*(sum(system.counts) * arrivals), *(np.array(system.counts) * system.speeds)]
     )
     return CountsTables(
-        threshold,
-        alias,
+        bound,
+        inverse,
         ranks,
         (~full(system, levels)).sum(axis=1),
         group,
@@ -115,11 +113,9 @@ class CountsReplica(OnCounts):
 
     limit_settles = False
 
-    def start(self, jobs: Sequence[np.ndarray]) -> None:
-        """Count the servers by their jobs."""
-        counts = np.array([np.bincount(here, minlength=self.levels) for here in jobs])
-        tails = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
-        self._tabulate(np.pad(tails, ((0, 0), (0, 1))))
+    def start(self, tail: np.ndarray) -> None:
+        """Take the numbers of servers."""
+        self._tabulate(np.pad(tail, ((0, 0), (0, 1))))
 
     def _tabulate(self, tail: np.ndarray) -> None:
         self.tail = np.ascontiguousarray(tail, dtype=np.int64)

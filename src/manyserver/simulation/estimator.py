@@ -15,7 +15,7 @@ from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.simulation.lengths import Plan
 from manyserver.simulation.pieces import Pieces
-from manyserver.simulation.pilot import Simulated
+from manyserver.simulation.pilot import Group
 from manyserver.simulation.saturation import refuse_unstable
 from manyserver.simulation.settings import Settings, checked_start
 from manyserver.statistics.estimates import Controls, Estimate
@@ -63,6 +63,8 @@ class Estimator(ABC, Generic[P]):
         finds out how long that takes.
     least_warm_up : float
         Steps that a long replication warms up at least.
+    together : int
+        Replications that are simulated together, with numbers from a multiple of it on.
     margin : Estimate or None
         What :func:`~manyserver.simulation.saturation.refuse_unstable` returns.
 
@@ -79,6 +81,7 @@ class Estimator(ABC, Generic[P]):
     sample_steps: int
     limit_settles: bool
     least_warm_up: float = 0.0
+    together: int = 1
 
     def __init__(
         self,
@@ -103,12 +106,14 @@ class Estimator(ABC, Generic[P]):
         return (*told, self.settings.seed, self.settings.moments)
 
     @abstractmethod
-    def replica(self, seed: Sequence[int]) -> Simulated:
-        """Make a replica with random numbers of its own, for a pilot."""
+    def group(self, seeds: Sequence[Sequence[int]]) -> Group:
+        """Make replicas that are simulated together, each with random numbers of its own."""
 
     @abstractmethod
-    def simulate(self, seed: Sequence[int], plan: Plan, number: int) -> Replication:
-        """Simulate the replication of a number by a plan."""
+    def simulate(
+        self, seeds: Sequence[Sequence[int]], plan: Plan, numbers: Sequence[int]
+    ) -> list[Replication]:
+        """Simulate the replications of some numbers together, by a plan."""
 
     def steps_after(self, measured: P) -> float:
         """Return the steps that a replication went on for after its plan."""

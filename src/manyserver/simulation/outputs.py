@@ -88,7 +88,7 @@ def estimates(
     often = often_visited(batches.joins)
     tails = _adjusted(_tails(system, batches, controls), often, controls)
     tail = batch_mean(tails, controls)
-    tail.half_width[:, 0] = 0.0  # every server has at least no job
+    tail.value[:, 0], tail.half_width[:, 0] = 1.0, 0.0  # every server has at least no job
     in_pools = queues(system, batches, controls)
     joins, waits = _joins(system, batches, often, controls, length)
     # As many jobs join a pool as leave it.

@@ -3,43 +3,32 @@
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from manyserver.model import System
-from manyserver.simulation.lengths import PILOT_PIECES, PILOT_TIME, WARM_UP
+from manyserver.simulation.lengths import (
+    PILOT_PIECES,
+    PILOT_REPLICATIONS,
+    PILOT_TIME,
+    WARM_UP,
+)
 from manyserver.statistics.estimates import autocorrelation_time
 
-__all__ = ["Pilot", "Simulated", "jobs_per_server", "simulate_pilot"]
+__all__ = ["Group", "Pilot", "jobs_per_server", "simulate_pilot"]
 
 
-class Tails(Protocol):
-    """What a pilot needs of what was measured."""
-
-    @property
-    def tails(self) -> np.ndarray:
-        """Time average of the queue tails, shape (piece, pool, level)."""
-
-
-class Simulated(Protocol):
-    """What a pilot needs of a replica.
-
-    Attributes
-    ----------
-    system : System
-    rate : float
-        Steps per unit of time.
-    """
+class Group(Protocol):
+    """Replications that are simulated together, or one alone."""
 
     system: System
-    rate: float
 
     def warm_up(self, steps: int) -> None:
         """Simulate without measuring."""
 
-    def advance(self, pieces: int, steps: int) -> Tails:
-        """Simulate pieces of so many steps."""
+    def advance_all(self, pieces: int, steps: int) -> Sequence[Any]:
+        """Simulate pieces of so many steps; what each has measured has `tails`."""
 
 
 class Pilot(NamedTuple):
@@ -51,55 +40,57 @@ class Pilot(NamedTuple):
     """Steps that it took."""
 
 
-def jobs_per_server(replica: Simulated, tails: np.ndarray) -> np.ndarray:
+def jobs_per_server(system: System, tails: np.ndarray) -> np.ndarray:
     """Return the mean number of jobs in every piece, shape (piece,).
 
     Parameters
     ----------
-    replica : Simulated
-        Of the system.
+    system : System
     tails : numpy.ndarray, shape (piece, pool, level)
     """
-    return np.asarray(tails[:, :, 1:].sum(axis=2) @ replica.system.fractions)
+    return np.asarray(tails[:, :, 1:].sum(axis=2) @ system.fractions)
 
 
 def simulate_pilot(
-    replicas: Sequence[Simulated], relaxation_time: float, most_steps: float, threads: int
+    groups: Sequence[Group], rate: float, relaxation_time: float, most_steps: float, threads: int
 ) -> Pilot:
     """Simulate until the autocorrelation time of the number of jobs is known.
 
     Parameters
     ----------
-    replicas : sequence of Simulated
-        `PILOT_REPLICATIONS`, with random numbers of their own.
+    groups : sequence of Group
+        With `PILOT_REPLICATIONS` together, each with random numbers of its own.
+    rate : float
+        Steps per unit of time.
     relaxation_time : float
         Time in which the system forgets its start, as far as that is known.
     most_steps : float
         Bound of all steps together.
     threads : int
-        Replicas simulated at a time.
+        Groups simulated at a time.
     """
-    rate = replicas[0].rate
     warm_up = WARM_UP * relaxation_time * rate
     length = PILOT_TIME * relaxation_time * rate
-    shorter = min(1.0, most_steps / len(replicas) / (warm_up + length))
+    shorter = min(1.0, most_steps / PILOT_REPLICATIONS / (warm_up + length))
     steps = max(1, math.floor(length * shorter / PILOT_PIECES))
     first = math.floor(warm_up * shorter)
 
-    def advance(replica: Simulated) -> np.ndarray:
-        return jobs_per_server(replica, replica.advance(PILOT_PIECES, steps).tails)
+    def advance(group: Group) -> list[np.ndarray]:
+        measured = group.advance_all(PILOT_PIECES, steps)
+        return [jobs_per_server(group.system, one.tails) for one in measured]
 
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda replica: replica.warm_up(first), replicas))
-        series = np.array(list(pool.map(advance, replicas)))
+        list(pool.map(lambda group: group.warm_up(first), groups))
+        series = np.concatenate(list(pool.map(advance, groups)))
         each = first + PILOT_PIECES * steps
         while True:
             slowest = autocorrelation_time(series, steps / rate)
             wanted = PILOT_TIME / 2 * max(slowest, relaxation_time) * rate
             more = each + PILOT_PIECES * steps
-            if PILOT_PIECES * steps >= wanted or more * len(replicas) > most_steps:
-                return Pilot(slowest, each * len(replicas))
-            series = np.concatenate([series, list(pool.map(advance, replicas))], axis=1)
+            if PILOT_PIECES * steps >= wanted or more * PILOT_REPLICATIONS > most_steps:
+                return Pilot(slowest, each * PILOT_REPLICATIONS)
+            further = np.concatenate(list(pool.map(advance, groups)))
+            series = np.concatenate([series, further], axis=1)
             series = series.reshape(len(series), PILOT_PIECES, 2).mean(axis=2)
             steps *= 2
             each = more

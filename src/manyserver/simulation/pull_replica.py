@@ -1,6 +1,5 @@
 """PULL that is simulated by counts: its state, tables, and what it alone can tell."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -60,17 +59,15 @@ class PullReplica(OnCounts):
     policy: Pull
     n_tallies = N_TALLIES
 
-    def start(self, jobs: Sequence[np.ndarray]) -> None:
-        """Count the servers by their jobs, and split the idle ones over the routers.
+    def start(self, tail: np.ndarray) -> None:
+        """Take the numbers of servers, and split the idle ones over the routers.
 
         The parts of the routers are uniform on the simplex, as they are in the stationary state
         of many servers: from an equal split the way there takes a time of order ``n_servers``.
         """
-        counts = np.array([np.bincount(here, minlength=self.levels) for here in jobs])
-        tail = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]
         rng = np.random.default_rng(self.rng[4:])
         parts = rng.dirichlet(np.ones(self.policy.routers))
-        self.messages = np.stack([rng.multinomial(idle, parts) for idle in counts[:, 0]])
+        self.messages = np.stack([rng.multinomial(idle, parts) for idle in tail[:, 0] - tail[:, 1]])
         self.known = self.messages.sum(axis=0)
         self._tabulate(np.pad(tail, ((0, 0), (0, 1))))
 

@@ -11,17 +11,19 @@ from functools import partial
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 from manyserver.machine_code import njit
 
-__all__ = ["kernel", "next_word", "seeded_words", "wide_product"]
+__all__ = ["kernel", "next_word", "prefetch", "seeded_words", "uniform", "wide_product"]
 
 # Kernels allocate nothing. Without numba's reference counts, a sample of the state takes half the
 # time; without the interpreter's lock, replications run side by side.
 kernel = partial(njit, nogil=True, _nrt=False)
 
-_17, _19, _23, _41, _45 = (np.uint64(bits) for bits in (17, 19, 23, 41, 45))
+_12, _17, _19, _23, _41, _45 = (np.uint64(bits) for bits in (12, 17, 19, 23, 41, 45))
 
 
 def seeded_words(seed: Sequence[int], count: int) -> np.ndarray:
@@ -57,6 +59,12 @@ def next_word(s0, s1, s2, s3):  # type: ignore[no-untyped-def]
     return word, s0, s1, s2, s3
 
 
+@njit(inline="always")
+def uniform(word):  # type: ignore[no-untyped-def]
+    """Turn a word into a float, uniform on the multiples of 2**-52 in [0, 1)."""
+    return np.float64(word >> _12) * 2.0**-52
+
+
 @intrinsic
 def wide_product(typingctx, a, b):  # type: ignore[no-untyped-def]
     """Return the high and the low word of the 128-bit product of two words.
@@ -74,3 +82,21 @@ def wide_product(typingctx, a, b):  # type: ignore[no-untyped-def]
         return context.make_tuple(builder, signature.return_type, [high, low])
 
     return signature, codegen
+
+
+@intrinsic
+def prefetch(typingctx, array, index):  # type: ignore[no-untyped-def]
+    """Ask for an element of an array, to have it at hand later."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        view = make_array(signature.args[0])(context, builder, args[0])
+        pointer = builder.gep(view.data, [args[1]])
+        pointer = builder.bitcast(pointer, cgutils.voidptr_t)
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], kind)
+        # To be written soon, and needed more than once.
+        builder.call(function, [pointer, word(1), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, index), codegen

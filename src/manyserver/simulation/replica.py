@@ -26,7 +26,16 @@ from manyserver.simulation.random import seeded_words
 from manyserver.simulation.samples import Samples, first_levels, make_samples
 from manyserver.statistics.estimates import Controls, Estimate, batch_ratio
 
-__all__ = ["Measured", "Replica", "messages_per_customer", "spread", "step_rate"]
+__all__ = [
+    "NEVER",
+    "STEPS_PER_PIECE",
+    "Measured",
+    "Replica",
+    "counted",
+    "messages_per_customer",
+    "spread",
+    "step_rate",
+]
 
 FEWEST_LEVELS = 32
 STEPS_PER_PIECE = 2**31
@@ -124,11 +133,11 @@ class Replica(ABC):
         self.system, self.policy = system, policy
         self.rate = step_rate(system)
         shift = self.reseed(seed)
-        jobs = spread(start_tails, system.counts, shift)
-        while levels < max(here.max() for here in jobs) + 2:
+        tail = counted(start_tails, system.counts, shift)
+        while levels < tail.any(axis=0).sum() + 1:
             levels *= 2
         self.levels = levels
-        self.start(jobs)
+        self.start(first_levels(tail[None], levels)[0])
 
     def reseed(self, seed: Sequence[int]) -> float:
         """Start the generators again, and return one more number, uniform on [0, 1)."""
@@ -137,8 +146,14 @@ class Replica(ABC):
         return float(more) / 2.0**64
 
     @abstractmethod
-    def start(self, jobs: Sequence[np.ndarray]) -> None:
-        """Make tables and the state for ``levels`` levels, from the jobs at each pool's servers."""
+    def start(self, tail: np.ndarray) -> None:
+        """Make tables and the state for ``levels`` levels.
+
+        Parameters
+        ----------
+        tail : numpy.ndarray of int64, shape (pool, level)
+            Servers with at least ``level`` jobs.
+        """
 
     @abstractmethod
     def grow(self) -> None:
@@ -193,6 +208,12 @@ class Replica(ABC):
         while steps > 0:
             self.advance(1, min(steps, STEPS_PER_PIECE))
             steps -= STEPS_PER_PIECE
+
+    def advance_all(
+        self, pieces: int, steps: int, period: int | None = None, moments: bool = False
+    ) -> list[Measured]:
+        """Simulate as :meth:`advance`, like several that are simulated together."""
+        return [self.advance(pieces, steps, period, moments)]
 
     def advance(
         self, pieces: int, steps: int, period: int | None = None, moments: bool = False
@@ -255,16 +276,19 @@ class Replica(ABC):
         return Measured(tails, arrivals[..., 0], departures[..., 0], blocked, tallies, samples)
 
 
-def spread(tails: np.ndarray, counts: Sequence[int], shift: float) -> list[np.ndarray]:
-    """Give every server a level, so that each pool's tails are `tails` up to one server.
+def counted(tails: np.ndarray, counts: Sequence[int], shift: float) -> np.ndarray:
+    """Turn tails into numbers of servers, shape (pool, level).
 
-    A uniform `shift` in [0, 1) makes the mean of the rounded tails right.
+    A uniform `shift` in [0, 1) makes the mean of the rounded numbers right.
     """
-    return [
-        # The level is the number of tails, from level 1 on, above the server's place.
-        np.searchsorted(-tail[1:], -(np.arange(n) + shift) / n)
-        for tail, n in zip(tails, counts, strict=True)
-    ]
+    numbers = np.ceil(tails * np.array(counts)[:, None] - shift)
+    return np.asarray(numbers.astype(np.int64))
+
+
+def spread(tail: np.ndarray, kind: type[np.integer] = np.int64) -> list[np.ndarray]:
+    """List the jobs of every server, most jobs first, from the servers with at least so many."""
+    levels = np.arange(tail.shape[1], dtype=kind)[::-1]
+    return [np.repeat(levels, -np.diff(row, append=0)[::-1]) for row in tail]
 
 
 def messages_per_customer(system: System, sampling: Sampling, batches: Measured) -> Estimate:

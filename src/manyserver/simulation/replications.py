@@ -5,7 +5,8 @@ many there are. So a request for more of them finds those of an earlier one as t
 """
 
 import hashlib
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -74,10 +75,14 @@ class Replications:
     def pilot(self) -> Pilot:
         """What a pilot tells, simulated when it is asked for first."""
         if self._pilot is None:
-            seeds = [(*self.settings.seed, n, PILOT) for n in range(PILOT_REPLICATIONS)]
+            groups = [
+                self.estimator.group(self._seeds(numbers, PILOT))
+                for numbers in self._cut(range(PILOT_REPLICATIONS))
+            ]
             most = PILOT_SHARE * self.settings.max_events
             self._pilot = simulate_pilot(
-                [self.estimator.replica(seed) for seed in seeds],
+                groups,
+                self.estimator.rate,
                 self.estimator.relaxation_time,
                 most,
                 self.settings.threads,
@@ -99,15 +104,22 @@ class Replications:
         numbers = range(len(self.done), count)
         if numbers:
             with ThreadPoolExecutor(self.settings.threads) as pool:
-                self.done += pool.map(self._simulated, numbers)
+                self.done += itertools.chain(*pool.map(self._simulated, self._cut(numbers)))
             self.simulated_steps += len(numbers) * (plan.warm_up + plan.measured)
             if self.cache:
                 self.cache.save(self._arrays())
 
-    def _simulated(self, number: int) -> Replication:
+    def _simulated(self, numbers: Sequence[int]) -> list[Replication]:
         assert self._plan is not None
-        seed = (*self.settings.seed, number, MEASURED)
-        return self.estimator.simulate(seed, self._plan, number)
+        return self.estimator.simulate(self._seeds(numbers, MEASURED), self._plan, numbers)
+
+    def _cut(self, numbers: Sequence[int]) -> list[list[int]]:
+        """Cut the numbers of replications into those that are simulated together."""
+        each = self.estimator.together
+        return [list(own) for _, own in itertools.groupby(numbers, lambda n: n // each)]
+
+    def _seeds(self, numbers: Sequence[int], use: int) -> list[tuple[int, ...]]:
+        return [(*self.settings.seed, number, use) for number in numbers]
 
     # Keeping them
 

@@ -12,8 +12,9 @@ with longer tables as if nothing had happened.
 *Blocks.* Which servers a step looks at does not depend on the state. It is drawn for `BLOCK`
 steps at a time (:func:`_draw`), and then the steps are played one after another (:func:`_play`).
 Every step looks at the same number of servers; a step that needs fewer looks at servers that
-do not exist and that nobody prefers. This is faster than a branch that cannot be predicted, and
-so are the arithmetic masks below, where a comparison would be compiled into such a branch.
+do not exist and that nobody prefers. This is faster than a branch that cannot be predicted. So
+are the conditional expressions below, which are compiled into no branch. The codes of many
+servers do not fit into the nearest cache, and so are fetched into it when a block has been drawn.
 
 *Measuring.* For each code, arrivals that found it and departures that left it are counted, and
 for each of them the number of steps that follow in the piece is summed. The time integrals of
@@ -21,40 +22,42 @@ the queue tails follow from these (:mod:`manyserver.simulation.replica`). An arr
 server is counted, and changes nothing. From time to time the state is sampled
 (:mod:`manyserver.simulation.samples`).
 
-*Random numbers.* What a step is and the first server it looks at come from one generator, and
-all further servers from another one. So policies that are simulated with the same seed see the
+*Random numbers.* What a step is and the first server it looks at come from a word of one generator,
+and all further servers from another one. So policies that are simulated with the same seed see the
 same arrivals and departures, however many servers they look at.
 """
 
 import numpy as np
 
-from manyserver.simulation.random import kernel, next_word, wide_product
+from manyserver.simulation.random import kernel, next_word, prefetch, uniform, wide_product
 from manyserver.simulation.samples import end_piece, sample
 
 __all__ = ["BLOCK", "advance"]
 
 BLOCK = 128
 """Steps drawn at a time."""
+CACHED = 2**15
+"""Of so many servers, the codes are at hand anyway."""
 
-_0, _1, _2, _32, _63 = (np.uint64(value) for value in (0, 1, 2, 32, 63))
+_0, _1 = np.uint64(0), np.uint64(1)
 _BLOCK = np.uint64(BLOCK)
-_LOW = np.uint64(2**32 - 1)
 
 
 @kernel()
 def _draw(looks, rng, block):  # type: ignore[no-untyped-def]
     """Draw the kinds of the next `BLOCK` steps and the servers that they look at."""
     s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
-    n_events = np.uint64(looks.threshold.size)
+    n_events = np.uint64(looks.bound.size)
     for step in range(_BLOCK):
         word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
-        column, rest = wide_product(word, n_events)
-        event = looks.alias[column + column + np.uint64(rest >= looks.threshold[column])]
+        place = uniform(word)
+        event = _0
+        for later in range(_1, n_events):
+            event += np.uint64(place >= looks.bound[later])
         block.event[step] = event
         block.arrival[step] = looks.arrival[event]
-        word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
-        server, block.word[step] = wide_product(word, looks.size[event])
-        server += looks.first[event]
+        share = (place - looks.bound[event]) * looks.inverse[event]
+        server = np.uint64(np.int64(share * np.float64(looks.size[event]))) + looks.first[event]
         block.drawn[step] = server
         block.server[step] = server
     rng[0], rng[1], rng[2], rng[3] = s0, s1, s2, s3
@@ -101,20 +104,19 @@ def _play(codes, flows, tables, block, n_looks, step, stop, remaining):  # type:
     """
     servers, arrival = block.server, block.arrival
     while step < stop:
-        # A key is a rank and, below it, the row of the server in the block.
-        best = tables.rank[codes[servers[step]]]
-        key = tables.rank[codes[servers[_BLOCK + step]]] | _BLOCK
-        # If key < best the difference wraps, and its first bit makes a mask.
-        difference = key - best
-        best += difference & (_0 - (difference >> _63))
-        for look in range(_2, n_looks):
-            row = look * _BLOCK
-            key = tables.rank[codes[servers[row + step]]] | row
-            difference = key - best
-            best += difference & (_0 - (difference >> _63))
-        server = servers[(best & _LOW) + step]
-        flow = (np.uint64(codes[server]) << _1) | arrival[step]
-        code = (flow >> _1) + tables.change[flow]
+        server = servers[step]
+        code = np.uint64(codes[server])
+        best = tables.rank[code]
+        for look in range(_1, n_looks):
+            other = servers[look * _BLOCK + step]
+            its = np.uint64(codes[other])
+            rank = tables.rank[its]
+            better = rank < best
+            best = rank if better else best
+            server = other if better else server
+            code = its if better else code
+        flow = (code << _1) | arrival[step]
+        code += tables.change[flow]
         codes[server] = code
         step += _1
         remaining -= _1
@@ -166,6 +168,9 @@ def advance(codes, flows, before, looks, tables, rng, block, progress, choices, 
         while remaining > _0 and not full:
             if step == _BLOCK:
                 _draw(looks, rng, block)
+                if codes.size > CACHED:
+                    for place in range(np.uint64(block.server.size)):
+                        prefetch(codes, block.server[place])
                 step = _0
             stop = min(_BLOCK, step + min(remaining, wait))
             wait += step

@@ -2,13 +2,14 @@
 
 import itertools
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
 from manyserver.simulation.choices import make_choices
-from manyserver.simulation.replica import Measured, Replica, messages_per_customer
+from manyserver.simulation.replica import Measured, Replica, messages_per_customer, spread
 from manyserver.simulation.sampled import BLOCK, advance
-from manyserver.simulation.samples import Samples, make_scratch
+from manyserver.simulation.samples import Samples, first_levels, make_scratch
 from manyserver.simulation.tables import code_type, make_block, make_looks, make_tables
 from manyserver.statistics.estimates import Controls, Estimate
 
@@ -23,28 +24,36 @@ class SampledReplica(Replica):
         self.next_step = BLOCK
         return super().reseed(seed)
 
-    def start(self, jobs: Sequence[np.ndarray]) -> None:
-        """Give every server its code."""
+    def start(self, tail: np.ndarray) -> None:
+        """Make the tables; servers get their codes when one is looked at."""
+        self.tail = tail
+        self._tabulate()
+
+    def _tabulate(self) -> None:
         self.looks = make_looks(self.system, self.policy)
         self.block = make_block(self.looks)
         self.tied = self.looks.shuffled
-        n_codes = self.levels * len(jobs)
         self.tables = make_tables(self.system, self.policy, self.levels)
         self.choices = make_choices(self.system, self.policy, self.levels)
         self.scratch = make_scratch(self.choices, self.levels)
-        self.codes = np.full(
-            sum(self.system.counts) + len(self.looks.fresh), n_codes - 1, code_type(n_codes)
-        )
-        first = 0
-        for pool, here in enumerate(jobs):
-            self.codes[first : first + len(here)] = here + pool * self.levels
-            first += len(here)
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        """Code of every server, and of those that do not exist."""
+        return self._coded(spread(self.tail, code_type(self.tail.size)))
+
+    def _coded(self, jobs: Sequence[np.ndarray]) -> np.ndarray:
+        n_codes = self.levels * len(jobs)
+        kind = code_type(n_codes)
+        first = (np.arange(len(jobs)) * self.levels).astype(kind)
+        codes = [here.astype(kind, copy=False) + own for here, own in zip(jobs, first, strict=True)]
+        return np.concatenate([*codes, np.full(len(self.looks.fresh), n_codes - 1, kind)])
 
     def grow(self) -> None:
         """Translate the codes."""
-        block = self.block
-        self.start(self._jobs(self.levels // 2))
-        self.block = block
+        block, jobs = self.block, self._jobs(self.levels // 2)
+        self._tabulate()
+        self.block, self.codes = block, self._coded(jobs)
 
     @property
     def jobs(self) -> list[np.ndarray]:
@@ -57,8 +66,7 @@ class SampledReplica(Replica):
 
     def tail_counts(self) -> np.ndarray:
         """Count the servers that hold at least ``level`` jobs, shape (pool, level)."""
-        counts = [np.bincount(here, minlength=self.levels) for here in self.jobs]
-        return np.cumsum(np.array(counts)[:, ::-1], axis=1)[:, ::-1]
+        return np.asarray(first_levels(self.tail[None], self.levels)[0])
 
     def play(
         self,
@@ -75,6 +83,8 @@ class SampledReplica(Replica):
             self.choices, self.scratch, samples,
         )  # fmt: skip
         progress[:], self.next_step = state[:-1], int(state[-1])
+        if done:
+            self.tail = before.copy()
         return bool(done)
 
     def own_outputs(self, batches: Measured, controls: Controls | None) -> dict[str, Estimate]:

@@ -15,8 +15,8 @@ __all__ = ["Settings", "checked_settings", "checked_start"]
 DEFAULT_PRECISION, DEFAULT_PRECISION_OF_JOBS = 0.0005, 0.005
 """Precision if neither a precision nor a horizon is asked for; where jobs are followed."""
 
-BYTES_PER_SERVER = 24
-"""While the servers are given their queues at the start: place, fraction and level."""
+BYTES_PER_SERVER = 1
+"""Of the kernel that goes server by server, at least."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ __all__ = [
     "Tables",
     "alias_method",
     "code_type",
+    "event_rates",
+    "intervals",
     "make_block",
     "make_looks",
     "make_tables",
@@ -24,9 +27,8 @@ __all__ = [
 
 SPARE_BITS = 24
 """A word gives another bounded number only while it has this many bits more than needed."""
-FEWEST_LOOKS = 2
-"""The kernel compares the first two servers of a step without a loop."""
 MOST_LOOKS = 100_000
+ROUNDING = 1 - 2.0**-48
 NOBODY = 1 << 62
 """Rank of the servers that do not exist."""
 TIE_LEVELS = 256
@@ -40,10 +42,10 @@ class Looks(NamedTuple):
     events are flat, ``look * events + event``.
     """
 
-    threshold: np.ndarray
-    """Walker's alias method for the event, shape (event,), probabilities times 2**64."""
-    alias: np.ndarray
-    """Event below and from the threshold, shape (2 * event,)."""
+    bound: np.ndarray
+    """Where the interval of each event begins in [0, 1), shape (event,)."""
+    inverse: np.ndarray
+    """One over the length of the interval, shape (event,)."""
     arrival: np.ndarray
     """1 for an arrival and 0 for a departure, shape (event,)."""
     first: np.ndarray
@@ -64,7 +66,7 @@ class Tables(NamedTuple):
     """What the codes ``pool * levels + level`` mean."""
 
     rank: np.ndarray
-    """Order of preference times 2**32, shape (code,)."""
+    """Order of preference, shape (code,)."""
     change: np.ndarray
     """What a departure and an arrival add to a code, shape (2 * code,)."""
     last_level: np.uint64
@@ -99,7 +101,7 @@ def code_type(n_codes: int) -> type[np.unsignedinteger]:
 @lru_cache(maxsize=16)
 def make_tables(system: System, policy: Policy, levels: int) -> Tables:
     """Tabulate the policy for `levels` levels, a power of two."""
-    ranks = policy.rank_table(system, levels).astype(np.uint64).ravel() << np.uint64(32)
+    ranks = policy.rank_table(system, levels).astype(np.uint64).ravel()
     ranks[-1] = NOBODY
     change = np.ones((ranks.size, 2), dtype=np.int64)
     change[:, 0] = np.where(np.arange(ranks.size) % levels > 0, -1, 0)
@@ -127,7 +129,7 @@ def make_looks(system: System, policy: Policy) -> Looks:
     events = [_branch_looks(branch.draws, sampling, bounds) for branch in sampling.branches]
     events += [[(bounds[pool], count, 0, 0)] for pool, count in enumerate(system.counts)]
     n_arrivals = len(sampling.branches)
-    n_looks = max(FEWEST_LOOKS, *(len(event) for event in events))
+    n_looks = max(len(event) for event in events)
     for event in events:
         event += [(bounds[-1] + look, 1, 0, look) for look in range(len(event), n_looks)]
     # Axes of the table: field (first, size, last, start), look, event.
@@ -135,14 +137,10 @@ def make_looks(system: System, policy: Policy) -> Looks:
     first, size, last = (
         np.ascontiguousarray(field, dtype=np.uint64).ravel() for field in table[:3]
     )
-    rates = [
-        system.n_servers * system.arrival_rate * branch.probability  # type: ignore[operator]
-        for branch in sampling.branches
-    ] + list(np.array(system.counts) * system.speeds)
-    threshold, alias = alias_method(rates)
+    bound, inverse = intervals(event_rates(system, sampling))
     return Looks(
-        threshold,
-        alias,
+        bound,
+        inverse,
         np.array([1] * n_arrivals + [0] * len(system.pools), dtype=np.uint64),
         first,
         size,
@@ -151,6 +149,30 @@ def make_looks(system: System, policy: Policy) -> Looks:
         table[3].min(axis=1).astype(np.uint64),
         _ties_between_draws(sampling, system, policy),
     )
+
+
+def event_rates(system: System, sampling: Sampling) -> list[float]:
+    """Return the rates of the events, arrivals first."""
+    arrivals = [
+        system.n_servers * system.arrival_rate * branch.probability  # type: ignore[operator]
+        for branch in sampling.branches
+    ]
+    return arrivals + list(np.array(system.counts) * system.speeds)
+
+
+def intervals(rates: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Cut [0, 1) in proportion to rates.
+
+    Returns
+    -------
+    bound : numpy.ndarray, shape (event,)
+        Where the intervals begin.
+    inverse : numpy.ndarray, shape (event,)
+        One over their lengths, rounded so that what is in an interval stays below one.
+    """
+    ends = np.cumsum(rates) / np.sum(rates)
+    bound = np.concatenate([[0.0], ends[:-1]])
+    return bound, ROUNDING / np.diff(bound, append=1.0)
 
 
 def _branch_looks(
@@ -193,7 +215,8 @@ def _fresh_words(sizes: np.ndarray) -> np.ndarray:
     """Say which looks need a new random word; what an earlier look left serves the others."""
     fresh = np.ones(len(sizes), dtype=np.bool_)
     left = 0.0
-    for look, size in enumerate(sizes):
+    # What is left of the word of the first look is not enough.
+    for look, size in enumerate(sizes[1:], start=1):
         fresh[look] = left < math.log2(size) + SPARE_BITS
         left = (64.0 if fresh[look] else left) - math.log2(size)
     return fresh

@@ -30,6 +30,8 @@ class Fit:
     second: float
     chi_square: float
     spare: int
+    following: np.ndarray
+    """Second term over the first one at every point; empty without a second term."""
 
     @property
     def consistent(self) -> bool:
@@ -93,6 +95,7 @@ def _exponential_fit(
         second=float(parameters[2] * unit) if second else math.nan,
         chi_square=float(np.sum(residuals**2)),
         spare=spare,
+        following=parameters[2] * correction if second else np.zeros(0),
     )
 
 
@@ -126,6 +129,9 @@ def _power_fit(
         second=float(parameters[1] * unit) if second else math.nan,
         chi_square=float(np.sum(residuals**2)),
         spare=spare,
+        following=parameters[1] * terms[:, 1] / (parameters[0] * terms[:, 0])
+        if second
+        else np.zeros(0),
     )
 
 

@@ -3,9 +3,10 @@
 A fit uses a *window* of the data and says which. Points whose error exceeds their signal are
 excluded by rule, never by eye, and are listed. Small systems are often not yet on the asymptotic
 law: fits have a second term for what is left of that, and drop the smallest systems while
-chi-square still rejects the fit. The standard error of a fit has two parts, added in quadrature:
-the noise of the data, and the *window error*, how far the estimate moves, beyond what noise
-explains, when the window begins nearer to the limit.
+chi-square still rejects the fit. The standard error of a fit has three parts, added in quadrature:
+the noise of the data; the *window error*, how far the estimate moves, beyond what noise
+explains, when the window begins nearer to the limit; and the *error of the next order*, how far a
+third term moves it that is to the first one as the square of the second.
 """
 
 import math
@@ -191,7 +192,9 @@ def fitted(
     return Rate(
         estimate=fit.estimate,
         standard_error=math.hypot(
-            math.sqrt(variance), _window_error(law, fit, places, values, known)
+            math.sqrt(variance),
+            _window_error(law, fit, places, values, known),
+            _next_order_error(law, fit, places, values, known),
         ),
         prefactor=fit.prefactor,
         window=(float(places[0]), float(places[-1])),
@@ -229,6 +232,16 @@ def _window_error(
         noise = max(0.0, moved.variance - fit.variance)
         largest = max(largest, (moved.estimate - fit.estimate) ** 2 - noise)
     return math.sqrt(largest)
+
+
+def _next_order_error(
+    law: Law, fit: Fit, x: np.ndarray, y: np.ndarray, errors: np.ndarray | None
+) -> float:
+    """How far a third term moves the estimate, if it is the square of the second one."""
+    if not fit.following.size:
+        return 0.0
+    moved = law(x, y * (1 + np.minimum(fit.following**2, 1.0)), errors, True)
+    return abs(moved.estimate - fit.estimate)
 
 
 def checked(values: ArrayLike, errors: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:

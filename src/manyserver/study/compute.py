@@ -12,9 +12,8 @@ from pathlib import Path
 from platform import python_version
 
 from manyserver.study import methods
-from manyserver.study.fingerprint import fingerprint
 from manyserver.study.kept import Kept
-from manyserver.study.points import Point, Unit
+from manyserver.study.points import Point, Unit, point_code
 from manyserver.study.progress import Progress, State
 from manyserver.study.records import Record, failed_record, record_of
 from manyserver.study.store import Store, WriteError
@@ -64,9 +63,7 @@ def use_kernel_cache(method: str, folder: Path) -> None:
 
 def kernel_cache(method: str, folder: Path) -> Path:
     """Return where numba keeps the machine code of this version of the code of a method."""
-    module = methods.load(method)
-    name = fingerprint(f"{methods.__name__}.{method}", without=module.STARTS_FROM)
-    return folder.resolve() / name
+    return folder.resolve() / point_code(method)
 
 
 @contextmanager

@@ -14,10 +14,10 @@ from manyserver.study.compute import point_name
 from manyserver.study.damage import DamagedFile
 from manyserver.study.points import Point, canonical
 from manyserver.study.records import Record
-from manyserver.study.store import replacing
 from manyserver.study.sweep import Study
 from manyserver.study.unit_file import read_unit
 from manyserver.study.validation import ConfigError
+from manyserver.study.whole_files import replacing
 from manyserver.variables import HALF_WIDTH, Variable
 from manyserver.version import __version__
 

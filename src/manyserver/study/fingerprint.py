@@ -3,16 +3,27 @@
 The digest covers an entry module and every module of the same package that it imports, directly
 or not. Imports are read from the source, so nothing is imported to take it. Library versions are
 not part of it: they are recorded beside each result instead.
+
+What was read is kept beside Python's bytecode, as reading it takes longer than most commands.
 """
 
 import ast
 import hashlib
 import importlib.util
-from collections.abc import Iterable, Iterator
-from functools import cache
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
+
+from manyserver.study.whole_files import replacing
 
 __all__ = ["fingerprint", "imported_modules", "module_digests"]
+
+OLD_NS = 2 * 10**9
+"""A file edited so lately may be edited again with the same time, so it is not kept."""
 
 
 def fingerprint(*entries: str, without: tuple[str, ...] = (), folder: Path | None = None) -> str:
@@ -53,11 +64,8 @@ def module_digests(
     >>> list(module_digests("manyserver.model"))
     ['manyserver.checks', 'manyserver.model']
     """
-    root = _package_folder(entries[0].split(".")[0]) if folder is None else folder
-    return {
-        name: _code_digest(*_version(_source(name, root)))
-        for name in imported_modules(*entries, without=without, folder=root)
-    }
+    covered = _covered(entries, without, folder)
+    return {name: covered[name].digest for name in sorted(covered)}
 
 
 def imported_modules(
@@ -72,15 +80,23 @@ def imported_modules(
     >>> imported_modules("manyserver.model")
     ['manyserver.checks', 'manyserver.model']
     """
+    return sorted(_covered(entries, without, folder))
+
+
+def _covered(
+    entries: tuple[str, ...], without: tuple[str, ...], folder: Path | None
+) -> dict[str, "_Module"]:
     root = _package_folder(entries[0].split(".")[0]) if folder is None else folder
-    found: set[str] = set()
+    exists = cache(partial(_exists, root=root))
+    found: dict[str, _Module] = {}
     waiting = list(entries)
     while waiting:
         name = waiting.pop()
         if name not in found and not _within(name, without):
-            found.add(name)
-            waiting.extend(_imports(name, *_version(_source(name, root)), root))
-    return sorted(found)
+            found[name] = _module(name, root)
+            waiting.extend(_imports(name, found[name], exists))
+    _kept(root).save()
+    return found
 
 
 def _within(name: str, packages: tuple[str, ...]) -> bool:
@@ -99,33 +115,89 @@ def _source(name: str, root: Path) -> Path:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-def _version(source: Path) -> tuple[Path, int]:
-    return source, source.stat().st_mtime_ns
+class _Module(NamedTuple):
+    """What one version of a source says."""
+
+    modified: int
+    size: int
+    digest: str
+    imports: list[tuple[str, list[str]]]
+    """Modules, and what is imported from each."""
+
+
+class _Kept:
+    """What was read of the sources of a package, in a file that is worthless if it is damaged."""
+
+    def __init__(self, root: Path):
+        self.changed = False
+        self.modules: dict[str, _Module] = {}
+        bytecode = Path(importlib.util.cache_from_source(str(root / "__init__.py")))
+        self.path = bytecode.with_name(f"fingerprint.{sys.implementation.cache_tag}.json")
+        try:
+            checksum, _, content = self.path.read_bytes().partition(b"\n")
+        except OSError:
+            return
+        if checksum == _checksum(content):
+            self.modules = {name: _Module(*told) for name, told in json.loads(content).items()}
+
+    def save(self) -> None:
+        """Write what is new, if Python would write bytecode."""
+        if not self.changed or sys.dont_write_bytecode:
+            return
+        self.changed = False
+        latest = time.time_ns() - OLD_NS
+        modules = {
+            name: told for name, told in list(self.modules.items()) if told.modified < latest
+        }
+        content = json.dumps(modules).encode()
+        try:
+            with replacing(self.path) as temporary:
+                temporary.write_bytes(_checksum(content) + b"\n" + content)
+        except OSError:
+            return  # The package may lie where nothing can be written.
 
 
 @cache
-def _tree(source: Path, modified: int) -> ast.Module:
-    return ast.parse(source.read_bytes())
+def _kept(root: Path) -> _Kept:
+    return _Kept(root)
 
 
-@cache
-def _imports(name: str, source: Path, modified: int, root: Path) -> tuple[str, ...]:
-    package = name.split(".")[0]
-    found: list[str] = []
-    for node in _statements(_tree(source, modified)):
+def _checksum(content: bytes) -> bytes:
+    # What another version of this module has kept counts as damaged.
+    return hashlib.sha256(Path(__file__).read_bytes() + content).hexdigest().encode()
+
+
+def _module(name: str, root: Path) -> _Module:
+    source, kept = _source(name, root), _kept(root)
+    state = source.stat()
+    known = kept.modules.get(name)
+    if known is None or known[:2] != (state.st_mtime_ns, state.st_size):
+        tree = ast.parse(source.read_bytes())
+        imports = list(_targets(tree, name, is_package=source.name == "__init__.py"))
+        known = _Module(state.st_mtime_ns, state.st_size, _code_digest(tree), imports)
+        kept.modules[name], kept.changed = known, True
+    return known
+
+
+def _targets(tree: ast.Module, name: str, is_package: bool) -> Iterator[tuple[str, list[str]]]:
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
-            targets = [alias.name for alias in node.names]
+            yield from ((alias.name, []) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = _absolute(node, name, is_package=source.name == "__init__.py")
-            targets = []
-            for alias in node.names:
-                inner = f"{base}.{alias.name}"
-                targets.append(inner if _exists(inner, root) else base)
-        else:
-            continue
-        # The root package only gathers public names; following it would couple all code to all.
-        found.extend(t for t in targets if t.startswith(f"{package}.") and _exists(t, root))
-    return tuple(found)
+            yield _absolute(node, name, is_package), [alias.name for alias in node.names]
+
+
+def _imports(name: str, module: _Module, exists: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the modules of the package that one of them imports."""
+    package = f"{name.split('.')[0]}."
+    for base, inner in module.imports:
+        if f"{base}.".startswith(package):
+            for target in [f"{base}.{one}" for one in inner] or [base]:
+                found = target if exists(target) else base
+                # The root package only gathers public names; following it would couple all code
+                # to all.
+                if found.startswith(package) and exists(found):
+                    yield found
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
@@ -149,9 +221,8 @@ def _exists(name: str, root: Path) -> bool:
     return name.split(".")[0] == root.name and _source(name, root).is_file()
 
 
-@cache
-def _code_digest(source: Path, modified: int) -> str:
-    return hashlib.sha256(repr(_plain(_tree(source, modified))).encode()).hexdigest()
+def _code_digest(tree: ast.Module) -> str:
+    return hashlib.sha256(repr(_plain(tree)).encode()).hexdigest()
 
 
 def _plain(node: object) -> object:

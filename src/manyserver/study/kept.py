@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from manyserver.study.store import WriteError, replacing
+from manyserver.study.store import WriteError
+from manyserver.study.whole_files import replacing
 
 __all__ = ["Kept"]
 

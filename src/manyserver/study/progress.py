@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from manyserver.study.store import replacing
+from manyserver.study.whole_files import replacing
 
 __all__ = ["FEWEST", "Progress", "State", "read_state"]
 

@@ -19,8 +19,9 @@ from pathlib import Path
 from manyserver.study.locks import claimed, locked
 from manyserver.study.points import Point
 from manyserver.study.records import Record, decode, encode
+from manyserver.study.whole_files import replacing
 
-__all__ = ["CLAIMS", "MODULES", "Store", "WriteError", "replacing"]
+__all__ = ["CLAIMS", "MODULES", "Store", "WriteError"]
 
 CLAIMS = "claims"
 """Folder of the claims of one version of the code."""
@@ -172,25 +173,3 @@ class Store:
 def _write_all(descriptor: int, line: bytes) -> None:
     while line:
         line = line[os.write(descriptor, line) :]
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`, and move it into place if nothing was raised.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> target = Path(tempfile.mkdtemp()) / "a.txt"
-    >>> with replacing(target) as temporary:
-    ...     _ = temporary.write_text("whole")
-    >>> target.read_text()
-    'whole'
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -7,7 +7,8 @@ from pathlib import Path
 from manyserver.study.damage import DamagedFile
 from manyserver.study.points import Unit
 from manyserver.study.records import Record, encode, is_failed, record_from, seal, unseal
-from manyserver.study.store import WriteError, replacing
+from manyserver.study.store import WriteError
+from manyserver.study.whole_files import replacing
 
 __all__ = ["Header", "expected_header", "read_header", "read_unit", "write_unit"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -58,7 +58,7 @@ class Law:
             return float(profile.weights @ (profile.y**second * inner * profile.scale)) / self.mass
         return self.integral(inner) / self.mass
 
-    @property
+    @cached_property
     def mass(self) -> float:
         """Total mass of the density before normalisation."""
         return self.integral(self._over_x(self.profile.flow))

@@ -211,22 +211,27 @@ def _solve(blocks: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Solve by elimination of blocks, with one refinement; (stage, stage, node, node).
 
     Blocks are small enough for BLAS to stay in one thread, where several only wait for each
-    other.
+    other. Those beside the diagonal are diagonal themselves, so that the first column needs no
+    products of matrices.
     """
     stages = len(blocks)
+    beside = np.einsum("jkaa->jka", blocks)
     upper = blocks.copy()
-    inverses = []
-    for k in range(stages):
+    inverses = [np.linalg.inv(upper[0, 0])]
+    upper[1:, 0] = beside[1:, 0, :, None] * inverses[0]
+    upper[1:, 1:] -= upper[1:, None, 0] * beside[None, 0, 1:, None, :]
+    for k in range(1, stages):
         inverses.append(np.linalg.inv(upper[k, k]))
         upper[k + 1 :, k] = upper[k + 1 :, k] @ inverses[k]
         upper[k + 1 :, k + 1 :] -= upper[k + 1 :, None, k] @ upper[None, k, k + 1 :]
-    solution = np.zeros_like(right)
-    for _ in range(2):
-        rest = right - np.einsum("jkab,kb->ja", blocks, solution)
+    solution, rest = np.zeros_like(right), right.copy()
+    for again in (True, False):
         for k in range(stages):
             rest[k + 1 :] -= upper[k + 1 :, k] @ rest[k]
         for k in range(stages - 1, -1, -1):
             rest[k] = inverses[k] @ rest[k]
             rest[:k] -= upper[:k, k] @ rest[k]
         solution += rest
+        if again:
+            rest = right - np.einsum("jkab,kb->ja", blocks, solution)
     return solution

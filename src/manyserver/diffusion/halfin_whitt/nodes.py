@@ -124,7 +124,9 @@ def barycentric_matrix(
     """
     gaps = points[..., None] - nodes
     exact = gaps == 0.0
-    terms = barycentric / np.where(exact, 1.0, gaps)
-    matrix = terms / terms.sum(axis=-1, keepdims=True)
-    hit = exact.any(axis=-1, keepdims=True)
-    return np.asarray(np.where(hit, exact.astype(float), matrix))
+    gaps[exact] = 1.0
+    matrix = barycentric / gaps
+    matrix /= matrix.sum(axis=-1, keepdims=True)
+    hit = exact.any(axis=-1)
+    matrix[hit] = exact[hit]
+    return np.asarray(matrix)

@@ -15,8 +15,9 @@ and ``M`` is positive.
 import numpy as np
 
 from manyserver.joining import JoiningLaw
+from manyserver.joining.branch import occupancy
 from manyserver.mean_field.announced.order import Drawn, Order
-from manyserver.mean_field.drift import Flows, occupancy
+from manyserver.mean_field.drift import Flows
 
 __all__ = ["Sliding", "SlidingLaw"]
 

@@ -119,23 +119,26 @@ class JobsEstimator(Estimator[JobPieces]):
         measured = getattr(self.sizes, "digest", None)
         return (*super().identity, self.sizes, measured, self.discipline)
 
-    def replica(self, seed: Sequence[int]) -> JobReplica:
+    def group(self, seeds: Sequence[Sequence[int]]) -> JobReplica:
         """Make a replica with random numbers of its own."""
+        (seed,) = seeds
         ps = self.discipline == "ps"
         return JobReplica(self.system, self.policy, self.sizes, ps, self.start, seed)
 
-    def simulate(self, seed: Sequence[int], plan: Plan, number: int) -> Replication:
+    def simulate(
+        self, seeds: Sequence[Sequence[int]], plan: Plan, numbers: Sequence[int]
+    ) -> list[Replication]:
         """Warm up and measure, and go on until all jobs have left that arrived meanwhile."""
-        replica = self.replica(seed)
+        (number,), replica = numbers, self.group(seeds)
         replica.warm_up(plan.warm_up)
         left = self.settings.max_events / PILOT_REPLICATIONS - plan.warm_up - plan.measured
         length = plan.steps / self.rate
         measured = replica.measure(plan.pieces, plan.fine, length, left / 2)
         head = plan.head * plan.fine if number < WITH_SERIES else 0
-        series = jobs_per_server(replica, measured.tails[:head])
+        series = jobs_per_server(self.system, measured.tails[:head])
         pieces = make_pieces(measured, plan.fine, length, self.settings.moments)
         size = plan.pieces // kept_pieces(number, plan.pieces)
-        return Replication(joined([merged(pieces, size)]), series)
+        return [Replication(joined([merged(pieces, size)]), series)]
 
     def steps_after(self, measured: JobPieces) -> float:
         """Return the steps that a replication went on for after its plan."""

@@ -13,17 +13,12 @@ class, from which the time integrals of the queue tails follow.
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
 
 from manyserver.simulation.jobs.announced import choose, move_down, move_up, strike, write
 from manyserver.simulation.jobs.records import inlined, record_arrival
 from manyserver.simulation.jobs.routers import ask, take_back, tell
 from manyserver.simulation.jobs.servers import join_fcfs, join_ps, leave_fcfs, leave_ps
-from manyserver.simulation.random import kernel
+from manyserver.simulation.random import kernel, prefetch
 from manyserver.simulation.sampled import BLOCK, _draw
 
 __all__ = ["DONE", "MORE_LEVELS", "MORE_NUMBERS", "Pieces", "Rules", "Stream", "advance"]
@@ -86,24 +81,6 @@ class Pieces(NamedTuple):
     """Pieces in a batch of the records, shape (1,)."""
 
 
-@intrinsic
-def _prefetch(typingctx, array, index):  # type: ignore[no-untyped-def]
-    """Ask for an element of an array, to have it at hand later."""
-
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        view = make_array(signature.args[0])(context, builder, args[0])
-        pointer = builder.gep(view.data, [args[1]])
-        pointer = builder.bitcast(pointer, cgutils.voidptr_t)
-        word = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], kind)
-        # To be written soon, and needed more than once.
-        builder.call(function, [pointer, word(1), word(3), word(1)])
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64), codegen
-
-
 @inlined
 def _look(server, now, servers, rules, records, area, end):  # type: ignore[no-untyped-def]
     """Bring a server up to date, and return its rank."""
@@ -161,10 +138,10 @@ def _prefetch_step(servers, block, n_looks, row, step):  # type: ignore[no-untyp
     """Ask for all that an arrival to come will look at."""
     for look in range(n_looks):
         server = np.int64(block.server[look * _BLOCK + step])
-        _prefetch(servers.due, server)
-        _prefetch(servers.code, server)
-        _prefetch(servers.rows, server * row)
-        _prefetch(servers.rows, server * row + 8)
+        prefetch(servers.due, server)
+        prefetch(servers.code, server)
+        prefetch(servers.rows, server * row)
+        prefetch(servers.rows, server * row + 8)
 
 
 @kernel(cache=True)

@@ -29,7 +29,7 @@ from manyserver.simulation.jobs.records import Records, make_records
 from manyserver.simulation.jobs.routers import make_routers
 from manyserver.simulation.jobs.tables import arrival_looks, make_rules, sizes_between_deciles
 from manyserver.simulation.random import seeded_words
-from manyserver.simulation.replica import spread
+from manyserver.simulation.replica import counted, spread
 from manyserver.simulation.tables import make_block
 from manyserver.sizes import SizeLaw
 
@@ -122,7 +122,7 @@ class JobReplica:
             np.random.Generator(np.random.SFC64([len(seed), *seed, use])) for use in (1, 2)
         )
         self._draw_stream()
-        jobs = spread(start_tails, system.counts, float(shift) / 2.0**64)
+        jobs = spread(counted(start_tails, system.counts, float(shift) / 2.0**64))
         levels = FEWEST_LEVELS
         while levels < max(here.max() for here in jobs) + 2:
             levels *= 2
@@ -181,13 +181,13 @@ class JobReplica:
         self.set_time(-length)
         self._advance(1, length, 1, self._no_records())
 
-    def advance(self, pieces: int, steps: int) -> Measured:
+    def advance_all(self, pieces: int, steps: int) -> list[Measured]:
         """Simulate pieces of so many steps, without following jobs."""
         at_start, length = self.tail_counts(), steps / self.rate
         records = self._no_records()
         done = self._advance(pieces, length, pieces, records)
         ends, tails, joins = self._averages(done, at_start, length)
-        return Measured(tails, ends, joins, done.totals, 0, records, 0.0, 0, 0)
+        return [Measured(tails, ends, joins, done.totals, 0, records, 0.0, 0, 0)]
 
     def _no_records(self) -> Records:
         records = make_records(1, 1.0, len(self.system.pools), self.ps, self.bounds)

@@ -7,7 +7,7 @@ import numpy as np
 from manyserver.model import System
 from manyserver.policies import Policy, full
 from manyserver.simulation.jobs.kernel import Rules
-from manyserver.simulation.tables import NOBODY, Looks, alias_method, make_looks
+from manyserver.simulation.tables import NOBODY, Looks, intervals, make_looks
 from manyserver.sizes import SizeLaw
 from manyserver.variables import DECILES
 
@@ -27,10 +27,10 @@ def arrival_looks(system: System, policy: Policy) -> Looks:
 
     if not branches:
         return looks._replace(fresh=looks.fresh[:0])
-    threshold, alias = alias_method([branch.probability for branch in branches])
+    bound, inverse = intervals([branch.probability for branch in branches])
     return looks._replace(
-        threshold=threshold,
-        alias=alias,
+        bound=bound,
+        inverse=inverse,
         arrival=looks.arrival[: len(branches)],
         first=cut(looks.first),
         size=cut(looks.size),

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 from manyserver import policies
@@ -219,14 +220,15 @@ class Sweep:
     ) -> dict[tuple[int, str, int | None, Fraction], bool]:
         stable = {}
         for i, policy in enumerate(chosen.values()):
+            check = cache(policy.check)
             for place, system in systems.items():
                 if not self.served(i, place[0]):
                     continue
                 stable[i, *place] = True
                 try:
-                    policy.check(system)
+                    check(system)
                     # Methods for finite systems start from the limit, or compare with it.
-                    policy.check(System(system.arrival_rate, system.pools))
+                    check(System(system.arrival_rate, system.pools))
                 except UnstableSystem as error:
                     stable[i, *place] = False
                     if self.config.unstable == "error":

@@ -1,0 +1,1 @@
+"""Benchmarks, all run by ``uv run --group benchmark python -m benchmarks``."""

@@ -1,0 +1,314 @@
+"""Sampling the states of all lanes at once.
+
+As :mod:`manyserver.simulation.samples` samples one state, in the same order of operations, so
+that what is added in a lane does not depend on the others. In lockstep no server is announced.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from manyserver.simulation.choices import Choices
+from manyserver.simulation.lanes import (
+    any_of,
+    chosen,
+    everywhere,
+    floats,
+    load,
+    make_vectors,
+    store,
+)
+from manyserver.simulation.random import kernel
+from manyserver.simulation.samples import DRIFTS, MOMENT_LEVELS, MOMENT_PERIOD, Samples
+
+__all__ = ["LaneSamples", "LaneScratch", "make_lane_samples", "make_lane_scratch", "sample_lanes"]
+
+
+class LaneSamples(NamedTuple):
+    """Sums over samples, for each piece; see :class:`~manyserver.simulation.samples.Samples`."""
+
+    taken: np.ndarray
+    """Samples, and those that added to the products, shape (piece, 2)."""
+    tails: np.ndarray
+    squares: np.ndarray
+    choices: np.ndarray
+    """Shape (piece, row, lane)."""
+    totals: np.ndarray
+    """Shape (piece, 2, lane)."""
+    drifts: np.ndarray
+    """Shape (piece, function, lane)."""
+    products: np.ndarray
+    """Products, flat over both classes; or none, shape (piece, class * class, lane)."""
+
+    def of_lane(self, lane: int, n_pools: int) -> Samples:
+        """Return the sums of a lane."""
+        pieces = len(self.taken)
+        by_class = (pieces, n_pools, self.tails.shape[1] // n_pools)
+        levels = MOMENT_LEVELS if self.products.shape[1] else 0
+        return Samples(
+            self.taken,
+            self.tails[..., lane].reshape(by_class),
+            self.squares[..., lane].reshape(by_class),
+            self.choices[..., lane].reshape(by_class),
+            self.totals[..., lane],
+            self.drifts[..., lane],
+            self.products[..., lane].reshape(pieces, *(n_pools, levels) * 2),
+        )
+
+
+class LaneScratch(NamedTuple):
+    """Where a sample works; see :class:`~manyserver.simulation.samples.Scratch`."""
+
+    tail: np.ndarray
+    """Servers with at least so many jobs, shape (row, lane)."""
+    top: np.ndarray
+    """Highest level that is not zero, shape (pool,)."""
+    left: np.ndarray
+    tied: np.ndarray
+    share: np.ndarray
+    factor: np.ndarray
+    """Shape (draw, lane)."""
+    polynomial: np.ndarray
+    """Shape (draw * k, lane)."""
+    summed: np.ndarray
+    """Shape (pool * 2, lane)."""
+
+
+def make_lane_samples(pieces: int, n_pools: int, levels: int, moments: bool) -> LaneSamples:
+    """Make sums that are zero."""
+    classes = n_pools * MOMENT_LEVELS if moments else 0
+    rows = (*[n_pools * levels] * 3, 2, len(DRIFTS), classes**2)
+    return LaneSamples(
+        np.zeros((pieces, 2)), *(make_vectors((pieces, size), np.float64) for size in rows)
+    )
+
+
+def make_lane_scratch(choices: Choices, levels: int) -> LaneScratch:
+    """Make room to work."""
+    n_pools, n_draws = len(choices.speed), len(choices.size)
+    most = int(np.diff(choices.first_look).max())
+    sizes = (n_draws, n_draws, n_draws, n_draws, n_draws * (most + 1), 2 * n_pools)
+    return LaneScratch(
+        make_vectors((n_pools * levels,), np.float64),
+        np.zeros(n_pools, dtype=np.int64),
+        *(make_vectors((size,), np.float64) for size in sizes),
+    )
+
+
+@kernel(inline="always")
+def _add(sums, row, value):  # type: ignore[no-untyped-def]
+    store(sums, row, load(sums, row) + value)
+
+
+@kernel(inline="always")
+def _add_tails(tables, state, choices, scratch, tails, squares):  # type: ignore[no-untyped-def]
+    """Add up the tails, and return jobs and speeds of the busy servers, both per server."""
+    jobs, work = everywhere(0.0), everywhere(0.0)
+    for pool in range(tables.servers.size):
+        row, height = pool * tables.stride, state.height[pool]
+        everyone = everywhere(np.float64(tables.servers[pool]))
+        store(scratch.tail, row, everyone)
+        _add(tails, row, everyone)
+        _add(squares, row, everyone * everyone)
+        for level in range(row + 1, row + height + 1):
+            value = floats(load(state.tail, level))
+            store(scratch.tail, level, value)
+            _add(tails, level, value)
+            _add(squares, level, value * value)
+            jobs = jobs + value
+        for level in range(row + height + 1, row + scratch.top[pool] + 1):
+            store(scratch.tail, level, everywhere(0.0))
+        scratch.top[pool] = height
+        work = work + load(scratch.tail, row + 1) * choices.speed[pool]
+    return jobs * (1.0 / choices.servers), work * (1.0 / choices.servers)
+
+
+@kernel(inline="always")
+def _in_run(tables, choices, scratch, run):  # type: ignore[no-untyped-def]
+    """Return the servers in a run of neighbouring levels."""
+    row, end = choices.run[run, 0] * tables.stride, choices.run[run, 3]
+    here = load(scratch.tail, row + choices.run[run, 2])
+    # A server never holds as many jobs as there are levels.
+    return here - load(scratch.tail, row + end) if end < tables.stride else here
+
+
+@kernel()
+def _share_between_draws(tables, choices, group, first, end, scratch):  # type: ignore[no-untyped-def]
+    """Split ties between the draws `first` to ``end - 1`` of a branch, as for one state."""
+    size = scratch.polynomial.shape[0] // scratch.left.shape[0]
+    for draw in range(first, end):
+        store(scratch.tied, draw, everywhere(0.0))
+    for run in range(choices.first_run[group], choices.first_run[group + 1]):
+        here = _in_run(tables, choices, scratch, run)
+        _add(scratch.tied, choices.run[run, 1], here)
+        _add(scratch.left, choices.run[run, 1], everywhere(0.0) - here)
+    for draw in range(first, end):
+        row = draw * size
+        store(scratch.polynomial, row, everywhere(1.0))
+        for k in range(1, size):
+            store(scratch.polynomial, row + k, everywhere(0.0))
+        left, tied = load(scratch.left, draw), load(scratch.tied, draw)
+        start = choices.first_look[draw]
+        for looked in range(choices.first_look[draw + 1] - start):
+            for k in range(looked + 1, -1, -1):
+                value = everywhere(0.0)
+                if k <= looked:
+                    worse = left - choices.distinct * (looked - k)
+                    value = value + load(scratch.polynomial, row + k) * worse
+                if k > 0:
+                    equal = tied - choices.distinct * (k - 1)
+                    value = value + load(scratch.polynomial, row + k - 1) * equal
+                store(scratch.polynomial, row + k, value * choices.inverse[start + looked])
+        store(scratch.factor, draw, load(scratch.polynomial, row))
+    for own in range(first, end):
+        joined = everywhere(0.0)
+        for node in range(choices.nodes.size):
+            product = everywhere(choices.weights[node])
+            for draw in range(first, end):
+                value, slope = everywhere(0.0), everywhere(0.0)
+                for k in range(size - 1, -1, -1):
+                    slope = slope * choices.nodes[node] + value
+                    value = value * choices.nodes[node] + load(scratch.polynomial, draw * size + k)
+                product = product * (slope if draw == own else value)
+            joined = joined + product
+        tied = load(scratch.tied, own)
+        store(scratch.share, own, joined / chosen(tied > 1.0, tied, everywhere(1.0)))
+
+
+@kernel(inline="always")
+def _add_choices(tables, state, choices, scratch, sums):  # type: ignore[no-untyped-def]
+    """Add the joining law to `sums`, and return the probability that an arrival is blocked.
+
+    A lane in which no server is of a group is left as it was, whatever the others are.
+    """
+    blocked = everywhere(0.0)
+    for branch in range(choices.probability.size):
+        first_draw, end_draw = choices.first_draw[branch], choices.first_draw[branch + 1]
+        for draw in range(first_draw, end_draw):
+            store(scratch.left, draw, everywhere(choices.size[draw]))
+            store(scratch.factor, draw, everywhere(1.0))
+        before = everywhere(choices.probability[branch])
+        for group in range(choices.first_group[branch], choices.first_group[branch + 1]):
+            first_run, end_run = choices.first_run[group], choices.first_run[group + 1]
+            total = everywhere(0.0)
+            for run in range(first_run, end_run):
+                total = total + _in_run(tables, choices, scratch, run)
+            some = total > 0.0
+            if not any_of(some):
+                continue
+            own = choices.group_draw[group]
+            if own < 0:
+                _share_between_draws(tables, choices, group, first_draw, end_draw, scratch)
+            else:
+                worse = load(scratch.left, own) - total
+                store(scratch.left, own, worse)
+                value = everywhere(1.0)
+                for look in range(choices.first_look[own], choices.first_look[own + 1]):
+                    value = value * (worse * choices.inverse[look])
+                    worse = worse - choices.distinct
+                store(scratch.factor, own, value)
+            after = everywhere(choices.probability[branch])
+            for draw in range(first_draw, end_draw):
+                after = after * load(scratch.factor, draw)
+            after = chosen(some, after, before)
+            share = (before - after) / chosen(some, total, everywhere(1.0))
+            for run in range(first_run, end_run):
+                pool = choices.run[run, 0]
+                if own < 0:
+                    share = load(scratch.share, choices.run[run, 1]) * choices.probability[branch]
+                    share = chosen(some, share, everywhere(0.0))
+                row, height = pool * tables.stride, state.height[pool]
+                end = min(choices.run[run, 3], height + 1)
+                for level in range(row + choices.run[run, 2], row + end):
+                    here = load(scratch.tail, level) - load(scratch.tail, level + 1)
+                    _add(sums, level, share * here)
+            before = after
+            if not any_of(after > 0.0):
+                break
+        blocked = blocked + before
+    return blocked
+
+
+@kernel(inline="always")
+def _remember(tables, scratch, sums):  # type: ignore[no-untyped-def]
+    """Keep the sums of the joining law at the first two levels, before a sample adds to them."""
+    for pool in range(tables.servers.size):
+        for level in range(2):
+            store(scratch.summed, 2 * pool + level, load(sums, pool * tables.stride + level))
+
+
+@kernel()
+def _add_drifts(tables, choices, scratch, jobs, work, accepted, sums, drifts):  # type: ignore[no-untyped-def]
+    """Add the drifts at the states whose tails are in `scratch`; letters as for one state."""
+    h = 1.0 / choices.servers
+    second = everywhere(0.0)
+    m_l, s_l = accepted - work, accepted + work
+    m_w, s_w, s_lw = everywhere(0.0), everywhere(0.0), everywhere(0.0)
+    m_v, s_v, s_lv = everywhere(0.0), everywhere(0.0), everywhere(0.0)
+    for pool in range(tables.servers.size):
+        row, speed = pool * tables.stride, choices.speed[pool]
+        one, two = load(scratch.tail, row + 1), load(scratch.tail, row + 2)
+        three = load(scratch.tail, row + 3)
+        second = second + two * (speed * h)
+        up = (load(sums, row) - load(scratch.summed, 2 * pool)) * choices.arrival_rate
+        down = (one - two) * (speed * h)
+        m_w = m_w + (up - down) * speed
+        s_lw = s_lw + (up + down) * speed
+        s_w = s_w + (up + down) * (speed * speed)
+        up = (load(sums, row + 1) - load(scratch.summed, 2 * pool + 1)) * choices.arrival_rate
+        down = (two - three) * (speed * h)
+        m_v = m_v + (up - down) * speed
+        s_lv = s_lv + (up + down) * speed
+        s_v = s_v + (up + down) * (speed * speed)
+    _add(drifts, 0, m_l)
+    _add(drifts, 1, m_w)
+    _add(drifts, 2, m_v)
+    _add(drifts, 3, jobs * m_l * 2.0 + s_l * h)
+    _add(drifts, 4, jobs * m_w + work * m_l + s_lw * h)
+    _add(drifts, 5, work * m_w * 2.0 + s_w * h)
+    _add(drifts, 6, jobs * m_v + second * m_l + s_lv * h)
+    _add(drifts, 7, work * m_v + second * m_w)
+    _add(drifts, 8, second * m_v * 2.0 + s_v * h)
+    _add(drifts, 9, jobs * jobs * m_l * 3.0 + jobs * s_l * (3.0 * h) + m_l * (h * h))
+
+
+@kernel(inline="always")
+def _add_products(tables, state, scratch, sums):  # type: ignore[no-untyped-def]
+    n_pools = tables.servers.size
+    for pool in range(n_pools):
+        for level in range(min(MOMENT_LEVELS, state.height[pool] + 1)):
+            row = pool * tables.stride + level
+            held = load(scratch.tail, row) - load(scratch.tail, row + 1)
+            for other in range(pool + 1):
+                for k in range(min(MOMENT_LEVELS, state.height[other] + 1)):
+                    its = other * tables.stride + k
+                    both = held * (load(scratch.tail, its) - load(scratch.tail, its + 1))
+                    place = (pool * MOMENT_LEVELS + level) * n_pools + other
+                    _add(sums, place * MOMENT_LEVELS + k, both)
+
+
+@kernel()
+def sample_lanes(tables, state, piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
+    """Add the present states to the sums of a piece.
+
+    Parameters
+    ----------
+    tables, state : LockstepTables, LockstepState
+    piece : int
+    choices, scratch, samples : Choices, LaneScratch, LaneSamples
+    """
+    jobs, work = _add_tails(
+        tables, state, choices, scratch, samples.tails[piece], samples.squares[piece]
+    )
+    sums = samples.choices[piece]
+    _remember(tables, scratch, sums)
+    blocked = _add_choices(tables, state, choices, scratch, sums)
+    totals, taken = samples.totals[piece], samples.taken[piece]
+    accepted = (blocked - 1.0) * (-choices.arrival_rate)
+    _add(totals, 0, jobs * jobs)
+    _add(totals, 1, blocked)
+    _add_drifts(tables, choices, scratch, jobs, work, accepted, sums, samples.drifts[piece])
+    if samples.products.shape[1] > 0 and taken[0] % MOMENT_PERIOD == 0:
+        _add_products(tables, state, scratch, samples.products[piece])
+        taken[1] += 1
+    taken[0] += 1
