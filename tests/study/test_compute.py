@@ -149,7 +149,7 @@ def test_replications_of_an_earlier_request_are_reused(
         study = read_study(write_study({**changes, "methods": {"simulation": options}}))
         return next(iter(study.units.values()))
 
-    first, more = unit({"precision": 0.1}), unit({"precision": 0.1, "replications": 9})
+    first, more = unit({"precision": 0.1}), unit({"precision": 0.1, "replications": 40})
     fresh = Run(tmp_path / "fresh")(more)
     run(first)
     assert run.last == "points: 2 computed, 0 reused, 0 failed, 0 left out"
@@ -160,15 +160,15 @@ def test_replications_of_an_earlier_request_are_reused(
         content[len(content) // 2] ^= 1
         kept.write_bytes(content)
     assert run(more) == fresh
-    again = "8 of 18" if damaged else "16 of 18"
+    again = "32 of 80" if damaged else "64 of 80"
     assert run.last == (
         f"points: 2 computed ({again} replications reused), 0 reused, 0 failed, 0 left out"
     )
-    assert run.said[0].endswith(", 8 of 9 replications reused")
+    assert run.said[0].endswith(", 32 of 40 replications reused")
     # What the smaller request rested on is still there.
     again_first = unit({"precision": 0.2})
     run(again_first)
-    assert "(16 of 16 replications reused)" in run.last
+    assert "(64 of 64 replications reused)" in run.last
 
 
 def test_points_of_one_family_are_claimed_together(write_study: Any, tmp_path: Path) -> None:
