@@ -72,22 +72,22 @@ def test_a_changed_study_computes_what_is_new(finished: Finished, tmp_path: Path
 
 
 def test_a_smaller_error_simulates_what_is_missing(finished: Finished, tmp_path: Path) -> None:
-    """Four points of eight replications each are there."""
+    """Four points of 32 replications each are there."""
     project = finished[0].copied(tmp_path / "project")
-    project.edit("precision: 0.1", "precision: 0.1, replications: 9")
+    project.edit("precision: 0.1", "precision: 0.1, replications: 40")
     told = project.ask("why", "tiny")
     assert told[:2] == [
         "tiny: 4 points to compute, 4 stored, 0 left out",
-        "  4 options changed: replications default -> 9",
+        "  4 options changed: replications default -> 40",
     ]
     said = project.snakemake(CUBE)
     assert totals(said) == (4, 0, 0)
-    assert replications(said) == (32, 36)
+    assert replications(said) == (128, 160)
 
-    project.edit("precision: 0.1, replications: 9", "precision: 0.00015")
+    project.edit("precision: 0.1, replications: 40", "precision: 0.00005")
     said = project.snakemake(CUBE)
     reused, needed = replications(said)
-    assert reused == 36 < needed
+    assert reused == 160 < needed
     simulated = cube_of(project).sel({"method": "simulation", "n_servers": 10})
     assert simulated.n_replications.sum() == needed
     assert (simulated.precision_met == 1).all()
