@@ -13,7 +13,7 @@ from manyserver.exact import stationary_law
 from manyserver.joining import JoiningLaw
 from manyserver.policies import Policy
 from manyserver.simulation.choices import make_choices
-from manyserver.simulation.controls import PRODUCTS, _columns
+from manyserver.simulation.controls import BATCHES_FOR_CUBES, PRODUCTS, _columns
 from manyserver.simulation.counts_replica import CountsReplica
 from manyserver.simulation.lockstep_replicas import Lockstep
 from manyserver.simulation.replica import Measured
@@ -95,9 +95,10 @@ def test_controls_have_mean_zero(policy: Policy, pools: list[ms.Pool]) -> None:
     often = np.full(tails.shape, 1e9)
     none = np.zeros((states, 0))
     batches = Measured(tails, often, often, np.zeros((states, 3)), none, samples)
-    columns = _columns(system, batches, most=len(PRODUCTS) + 3 * 4)
+    products = len(PRODUCTS) - (states < BATCHES_FOR_CUBES)
+    columns = _columns(system, batches, most=products + 3 * 4)
     mean, size = law.probabilities @ columns, law.probabilities @ np.abs(columns)
-    assert columns.shape == (states, len(PRODUCTS) + 3 * min(4, law.levels))
+    assert columns.shape == (states, products + 3 * min(4, law.levels))
     assert (np.abs(mean) <= 20 * tolerance).all()
     assert (np.sort(size)[-2:] > 1e4 * tolerance).all()
 

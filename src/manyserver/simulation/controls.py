@@ -36,12 +36,15 @@ VISITS = 10
 The sample mean of the balance of a level that is hardly ever reached is biased: most often the
 rare departures from it did not happen. In a sum with the levels below that does not matter.
 """
-BATCHES_PER_CONTROL = 3
+BATCHES_PER_CONTROL = 4
 """Batches for each control variate, at least."""
 LEVELS_SHARE = 0.6
 """Part of the control variates that are balances of levels, if there are so many."""
-PRODUCTS = ("ll", "lw", "lll", "ww", "lv", "wv", "vv")
+PRODUCTS = ("ll", "lw", "ww", "lv", "wv", "vv", "lll")
 """Products whose drifts are used, the most useful ones first; letters as in `DRIFTS`."""
+BATCHES_FOR_CUBES = 128
+"""Fewest batches with products of three: under high load few batches have large ones, and decide on
+the coefficient, so that with 48 batches 95 % intervals of 10 servers at load 0.97 covered 89 %."""
 
 
 def often_visited(joins: np.ndarray) -> np.ndarray:
@@ -129,10 +132,12 @@ def _often(system: System, batches: Measured) -> list[str]:
     )
     expected = {"l": jobs, "w": jobs, "v": second}
     accepted = int(batches.accepted.sum())
+    most = 3 if len(batches.tails) >= BATCHES_FOR_CUBES else 2
     return [
         name
         for name in PRODUCTS
-        if accepted * math.prod(expected[letter] for letter in name[1:])
+        if len(name) <= most
+        and accepted * math.prod(expected[letter] for letter in name[1:])
         >= VISITS * len(batches.tails)
     ]
 

@@ -34,6 +34,8 @@ NOISE = 1e-12
 """A control variate of a smaller standard deviation is rounding."""
 SMALLEST_REST = 1e-3
 """A batch is not left out further than this, where it alone decides on a coefficient."""
+ROUNDING = 2e-13
+"""Smallest half-width of an adjusted mean, relative to it; less is the rounding of sums."""
 COLLINEAR = 1e-7
 """Directions in which standardised control variates vary less than this are left out."""
 
@@ -195,6 +197,8 @@ def batch_ratio(
         else:
             error = np.sqrt((deviations**2).sum(axis=0) / (n * (n - 1)))
         half_width = stdtrit(freedom, (1 + CONFIDENCE) / 2) * error * n / np.abs(total)
+        if controls:
+            half_width = np.maximum(half_width, ROUNDING * np.abs(value))
         if skewed:
             half_width *= stretch(deviations)
     return Estimate(value, np.where((numerator != 0).any(axis=0), half_width, np.nan))
