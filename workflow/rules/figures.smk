@@ -29,7 +29,7 @@ for study in PLAN.names:
                 ENVIRONMENT
             params:
                 study=study,
-                folder=f"results/{study}/figures",
+                folder=subpath(output[0], parent=True),
                 settings={title: PLAN.figure_digest(study, title) for title in titles},
             message:
                 "{params.study}: draw figures"
