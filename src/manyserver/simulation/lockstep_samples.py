@@ -19,7 +19,14 @@ from manyserver.simulation.lanes import (
     store,
 )
 from manyserver.simulation.random import kernel
-from manyserver.simulation.samples import DRIFTS, MOMENT_LEVELS, MOMENT_PERIOD, Samples
+from manyserver.simulation.samples import (
+    DRIFTS,
+    MOMENT_LEVELS,
+    MOMENT_PERIOD,
+    Samples,
+    drift_terms,
+    jump_moments,
+)
 
 __all__ = ["LaneSamples", "LaneScratch", "make_lane_samples", "make_lane_scratch", "sample_lanes"]
 
@@ -239,37 +246,26 @@ def _remember(tables, scratch, sums):  # type: ignore[no-untyped-def]
 
 @kernel()
 def _add_drifts(tables, choices, scratch, jobs, work, accepted, sums, drifts):  # type: ignore[no-untyped-def]
-    """Add the drifts at the states whose tails are in `scratch`; letters as for one state."""
+    """Add the drifts at the states whose tails are in `scratch`."""
     h = 1.0 / choices.servers
     second = everywhere(0.0)
-    m_l, s_l = accepted - work, accepted + work
-    m_w, s_w, s_lw = everywhere(0.0), everywhere(0.0), everywhere(0.0)
-    m_v, s_v, s_lv = everywhere(0.0), everywhere(0.0), everywhere(0.0)
+    m_w, s_lw, s_w = everywhere(0.0), everywhere(0.0), everywhere(0.0)
+    m_v, s_lv, s_v = everywhere(0.0), everywhere(0.0), everywhere(0.0)
     for pool in range(tables.servers.size):
         row, speed = pool * tables.stride, choices.speed[pool]
         one, two = load(scratch.tail, row + 1), load(scratch.tail, row + 2)
         three = load(scratch.tail, row + 3)
-        second = second + two * (speed * h)
-        up = (load(sums, row) - load(scratch.summed, 2 * pool)) * choices.arrival_rate
-        down = (one - two) * (speed * h)
-        m_w = m_w + (up - down) * speed
-        s_lw = s_lw + (up + down) * speed
-        s_w = s_w + (up + down) * (speed * speed)
-        up = (load(sums, row + 1) - load(scratch.summed, 2 * pool + 1)) * choices.arrival_rate
-        down = (two - three) * (speed * h)
-        m_v = m_v + (up - down) * speed
-        s_lv = s_lv + (up + down) * speed
-        s_v = s_v + (up + down) * (speed * speed)
-    _add(drifts, 0, m_l)
-    _add(drifts, 1, m_w)
-    _add(drifts, 2, m_v)
-    _add(drifts, 3, jobs * m_l * 2.0 + s_l * h)
-    _add(drifts, 4, jobs * m_w + work * m_l + s_lw * h)
-    _add(drifts, 5, work * m_w * 2.0 + s_w * h)
-    _add(drifts, 6, jobs * m_v + second * m_l + s_lv * h)
-    _add(drifts, 7, work * m_v + second * m_w)
-    _add(drifts, 8, second * m_v * 2.0 + s_v * h)
-    _add(drifts, 9, jobs * jobs * m_l * 3.0 + jobs * s_l * (3.0 * h) + m_l * (h * h))
+        second = second + speed * two * h
+        up = choices.arrival_rate * (load(sums, row) - load(scratch.summed, 2 * pool))
+        first, mixed, square = jump_moments(speed, up, speed * (one - two) * h)
+        m_w, s_lw, s_w = m_w + first, s_lw + mixed, s_w + square
+        up = choices.arrival_rate * (load(sums, row + 1) - load(scratch.summed, 2 * pool + 1))
+        first, mixed, square = jump_moments(speed, up, speed * (two - three) * h)
+        m_v, s_lv, s_v = m_v + first, s_lv + mixed, s_v + square
+    of_l = (accepted - work, accepted + work)
+    terms = drift_terms(h, jobs, work, second, of_l, (m_w, s_lw, s_w), (m_v, s_lv, s_v))
+    for function in range(len(terms)):
+        _add(drifts, function, terms[function])
 
 
 @kernel(inline="always")

@@ -31,8 +31,10 @@ __all__ = [
     "Scratch",
     "add_choices",
     "add_totals",
+    "drift_terms",
     "end_piece",
     "first_levels",
+    "jump_moments",
     "make_samples",
     "make_scratch",
     "read_tails",
@@ -310,13 +312,43 @@ def sample(row, before, piece, choices, scratch, samples):  # type: ignore[no-un
 
 
 @kernel(inline="always")
+def jump_moments(speed, up, down):  # type: ignore[no-untyped-def]
+    """Return the first, the mixed and the second moment of jumps of w or v, in one pool.
+
+    The mixed one is with those of l. One state is given by numbers, or several by vectors.
+    """
+    return speed * (up - down), speed * (up + down), speed * speed * (up + down)
+
+
+@kernel(inline="always")
+def drift_terms(h, jobs, work, second, of_l, of_w, of_v):  # type: ignore[no-untyped-def]
+    """Return the drifts of `DRIFTS`, from the functions and the moments of their jumps, per h.
+
+    One state is given by numbers, or several by vectors.
+    """
+    m_l, s_l = of_l
+    m_w, s_lw, s_w = of_w
+    m_v, s_lv, s_v = of_v
+    return (
+        m_l,
+        m_w,
+        m_v,
+        2.0 * jobs * m_l + h * s_l,
+        jobs * m_w + work * m_l + h * s_lw,
+        2.0 * work * m_w + h * s_w,
+        jobs * m_v + second * m_l + h * s_lv,
+        work * m_v + second * m_w,
+        2.0 * second * m_v + h * s_v,
+        3.0 * jobs * jobs * m_l + 3.0 * jobs * h * s_l + h * h * m_l,
+    )
+
+
+@kernel(inline="always")
 def _add_drifts(jobs, work, accepted, piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
     """Add the drifts at the state whose tails are in `scratch`."""
     h = 1.0 / choices.servers
     second = 0.0
-    # First and second moments of the jumps, by the function or functions that jump.
-    m_l, s_l = accepted - work, accepted + work
-    m_w, s_w, s_lw, m_v, s_v, s_lv = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    m_w, s_lw, s_w, m_v, s_lv, s_v = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for pool in range(choices.speed.size):
         speed = choices.speed[pool]
         tail = scratch.tail[pool]
@@ -325,26 +357,15 @@ def _add_drifts(jobs, work, accepted, piece, choices, scratch, samples):  # type
         second += speed * two * h
         new = samples.choices[piece, pool]
         up = choices.arrival_rate * (new[0] - scratch.summed[pool, 0])
-        down = speed * (one - two) * h
-        m_w += speed * (up - down)
-        s_lw += speed * (up + down)
-        s_w += speed * speed * (up + down)
+        first, mixed, square = jump_moments(speed, up, speed * (one - two) * h)
+        m_w, s_lw, s_w = m_w + first, s_lw + mixed, s_w + square
         up = choices.arrival_rate * (new[1] - scratch.summed[pool, 1])
-        down = speed * (two - three) * h
-        m_v += speed * (up - down)
-        s_lv += speed * (up + down)
-        s_v += speed * speed * (up + down)
-    drifts = samples.drifts[piece]
-    drifts[0] += m_l
-    drifts[1] += m_w
-    drifts[2] += m_v
-    drifts[3] += 2.0 * jobs * m_l + h * s_l
-    drifts[4] += jobs * m_w + work * m_l + h * s_lw
-    drifts[5] += 2.0 * work * m_w + h * s_w
-    drifts[6] += jobs * m_v + second * m_l + h * s_lv
-    drifts[7] += work * m_v + second * m_w
-    drifts[8] += 2.0 * second * m_v + h * s_v
-    drifts[9] += 3.0 * jobs * jobs * m_l + 3.0 * jobs * h * s_l + h * h * m_l
+        first, mixed, square = jump_moments(speed, up, speed * (two - three) * h)
+        m_v, s_lv, s_v = m_v + first, s_lv + mixed, s_v + square
+    of_l = (accepted - work, accepted + work)
+    terms = drift_terms(h, jobs, work, second, of_l, (m_w, s_lw, s_w), (m_v, s_lv, s_v))
+    for function in range(len(terms)):
+        samples.drifts[piece, function] += terms[function]
 
 
 @kernel(inline="always")
