@@ -47,7 +47,8 @@ from manyserver.simulation.lengths import (
     shortest_batch,
     starts_close,
 )
-from manyserver.simulation.pieces import Pieces, joined, merged, part
+from manyserver.simulation.pieces import Pieces, joined, merged
+from manyserver.simulation.pilot import jobs_per_server
 from manyserver.simulation.replications import Cache, Replications
 from manyserver.simulation.saturation import certainly_stable
 from manyserver.statistics.estimates import Controls, Estimate, autocorrelation_time, batch_mean
@@ -235,16 +236,11 @@ class Run:
         """
         if not self.independent or self.plan.pieces < HALVES:
             return False
-        done = [one.measured for one in self.replications.done[: self.count]]
-        first, second = (
-            self._jobs(joined([part(one, slice(half, half + 1)) for one in done]))
-            for half in range(HALVES)
-        )
-        change, half_width = batch_mean(second - first)
+        done = self.replications.done[: self.count]
+        system = self.estimator.system
+        jobs = np.array([jobs_per_server(system, one.measured.tails) for one in done])
+        change, half_width = batch_mean(jobs[:, 1] - jobs[:, 0])
         return bool(abs(change) > LARGEST_DRIFT * half_width)
-
-    def _jobs(self, batches: Pieces) -> np.ndarray:
-        return self.estimator.terms(batches, None, self.batch_length)["jobs_per_server"]
 
     def _rests_on_enough(self, count: int) -> bool:
         if self.independent:

@@ -66,7 +66,7 @@ class SampledReplica(Replica):
 
     def tail_counts(self) -> np.ndarray:
         """Count the servers that hold at least ``level`` jobs, shape (pool, level)."""
-        return np.asarray(first_levels(self.tail[None], self.levels)[0])
+        return np.array(first_levels(self.tail[None], self.levels)[0])
 
     def play(
         self,

@@ -124,9 +124,11 @@ def make_scratch(choices: Choices, levels: int) -> Scratch:
 
 
 def first_levels(values: np.ndarray, levels: int) -> np.ndarray:
-    """Cut or pad the last axis to a number of levels, shape (..., pool, level)."""
-    missing = max(0, levels - values.shape[-1])
-    return np.pad(values, ((0, 0), (0, 0), (0, missing)))[:, :, :levels]
+    """Cut (a view) or pad the last axis to a number of levels, shape (..., pool, level)."""
+    missing = levels - values.shape[-1]
+    if missing <= 0:
+        return values[:, :, :levels]
+    return np.pad(values, ((0, 0), (0, 0), (0, missing)))
 
 
 @kernel()
