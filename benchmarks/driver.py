@@ -26,7 +26,7 @@ from typing import Any, TypedDict
 import numpy as np
 import pandas as pd
 
-from manyserver.study.compute import versions
+from manyserver.study.running.compute import versions
 
 __all__ = [
     "Benchmark",

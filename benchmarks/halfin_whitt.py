@@ -9,10 +9,10 @@ from scipy.sparse.linalg import splu
 
 import manyserver as ms
 from benchmarks.driver import Row, benchmark, in_turns, ratios
-from manyserver.diffusion.halfin_whitt.laws import law
-from manyserver.diffusion.halfin_whitt.march import march
-from manyserver.diffusion.halfin_whitt.recursion import Levels, level_law
-from manyserver.diffusion.halfin_whitt.stationary import resolution_of
+from manyserver.diffusion.halfin_whitt.finite.two_levels import Levels, level_law
+from manyserver.diffusion.halfin_whitt.limit.laws import law
+from manyserver.diffusion.halfin_whitt.limit.method_of_lines import march
+from manyserver.diffusion.halfin_whitt.limit.stationary import resolution_of
 
 ROUNDS = 5
 BETA = 1.0

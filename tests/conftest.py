@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from manyserver.study.compute import KERNELS, kernel_cache
+from manyserver.study.running.compute import KERNELS, kernel_cache
 
 ROOT = Path(__file__).parents[1]
 LONGEST = ("tests/workflow/", "tests/figures/", "tests/simulation/", "tests/study/")

@@ -10,7 +10,7 @@ import click
 
 from manyserver.commands import SECTIONS
 from manyserver.commands.base import FILE
-from manyserver.study.validation import ConfigError
+from manyserver.validation import ConfigError
 from manyserver.version import __version__
 
 OBJECTS = 50_000
@@ -36,10 +36,10 @@ class _Group(click.Group):
         gc.set_threshold(OBJECTS, 20, 100)
         atexit.register(gc.freeze)
         from manyserver.inspection.provenance import UnknownFile
-        from manyserver.study.damage import DamagedFile
-        from manyserver.study.locks import FolderInUse
-        from manyserver.study.store import WriteError
-        from manyserver.study.verify import FailedPoints
+        from manyserver.study.running.verify import FailedPoints
+        from manyserver.study.storage.damage import DamagedFile
+        from manyserver.study.storage.locks import FolderInUse
+        from manyserver.study.storage.store import WriteError
 
         try:
             return super().invoke(ctx)

@@ -14,14 +14,15 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from manyserver import figures
-from manyserver.study import fits, models
+from manyserver import figures, fits
+from manyserver.analysis.supply import Supply
+from manyserver.study import models
+from manyserver.study.config.names import study_files, study_name, study_path
+from manyserver.study.config.workflow_config import WorkflowConfig, read_workflow_config
 from manyserver.study.fingerprint import fingerprint
-from manyserver.study.names import study_files, study_name, study_path
 from manyserver.study.points import canonical, digest
-from manyserver.study.supply import Supply
-from manyserver.study.sweep import Study, read_study
-from manyserver.study.validation import (
+from manyserver.study.study import Study, read_study
+from manyserver.validation import (
     ConfigError,
     Document,
     Mistakes,
@@ -29,7 +30,6 @@ from manyserver.study.validation import (
     suggestion,
     validated,
 )
-from manyserver.study.workflow_config import WorkflowConfig, read_workflow_config
 
 __all__ = ["Plan", "schemas"]
 

@@ -6,10 +6,10 @@ from scipy.special import gammaln
 from tests.diffusion.reference import Row, chain, rows, stationary
 
 import manyserver as ms
-from manyserver.diffusion.halfin_whitt.brute import count_law
-from manyserver.diffusion.halfin_whitt.chain import METHODS, marginals
-from manyserver.diffusion.halfin_whitt.nested import plane_law
-from manyserver.diffusion.halfin_whitt.recursion import Levels, level_law
+from manyserver.diffusion.halfin_whitt.finite.enumeration import count_law
+from manyserver.diffusion.halfin_whitt.finite.law import METHODS, marginals
+from manyserver.diffusion.halfin_whitt.finite.three_levels import plane_law
+from manyserver.diffusion.halfin_whitt.finite.two_levels import Levels, level_law
 
 RELATIVE = 2e-12
 """Of the digits that the table prints."""

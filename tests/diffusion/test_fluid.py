@@ -1,7 +1,12 @@
 import numpy as np
 import pytest
 
-from manyserver.diffusion.halfin_whitt.fluid import fluid, gamma_curve, hitting_time, time_below
+from manyserver.diffusion.halfin_whitt.fluid_model.flow import (
+    fluid,
+    gamma_curve,
+    hitting_time,
+    time_below,
+)
 
 BETAS = [0.01, 0.25, 1.0, 2.0, 30.0]
 

@@ -3,8 +3,8 @@ import pytest
 from tests.diffusion.reference import Row, rows
 
 import manyserver as ms
-from manyserver.diffusion.halfin_whitt.brute import count_generator
-from manyserver.diffusion.halfin_whitt.rates import chain_rate
+from manyserver.diffusion.halfin_whitt.convergence.rates import chain_rate
+from manyserver.diffusion.halfin_whitt.finite.enumeration import count_generator
 
 
 @pytest.mark.parametrize("row", rows("spectral gap"), ids=str)

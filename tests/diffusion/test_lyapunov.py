@@ -3,9 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from manyserver.diffusion.halfin_whitt.fluid import fluid
-from manyserver.diffusion.halfin_whitt.lyapunov import Lyapunov, lyapunov
-from manyserver.diffusion.halfin_whitt.step import Step
+from manyserver.diffusion.halfin_whitt.fluid_model.cutoff import Step
+from manyserver.diffusion.halfin_whitt.fluid_model.flow import fluid
+from manyserver.diffusion.halfin_whitt.fluid_model.lyapunov import Lyapunov, lyapunov
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 BETAS = [0.1, 0.25, 1.0, 2.0, 5.0]

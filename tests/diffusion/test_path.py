@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from manyserver.diffusion.halfin_whitt.chain import chain
-from manyserver.diffusion.halfin_whitt.coupling import poisson_and_brownian
-from manyserver.diffusion.halfin_whitt.path import path
+from manyserver.diffusion.halfin_whitt.convergence.coupling import poisson_and_brownian
+from manyserver.diffusion.halfin_whitt.convergence.path import path
+from manyserver.diffusion.halfin_whitt.finite.law import chain
 from manyserver.diffusion.halfin_whitt.simulation import simulate_chain
 
 from .small_chain import stationary_law
@@ -88,7 +88,7 @@ def test_diffusion_stays_in_its_quadrant() -> None:
 
 
 def test_large_starts_follow_the_fluid_path() -> None:
-    from manyserver.diffusion.halfin_whitt.fluid import fluid
+    from manyserver.diffusion.halfin_whitt.fluid_model.flow import fluid
 
     result = path(1.0, 3.0, step=0.001, start=(-2e4, 5e4), seed=SEED)
     expected = fluid([-2e4, 5e4], result.time.values, 1.0)

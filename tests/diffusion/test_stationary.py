@@ -5,8 +5,8 @@ import pytest
 from tests.diffusion.reference import Row, chain, rows, stationary
 
 import manyserver as ms
-from manyserver.diffusion.halfin_whitt.exponent import small_exponent
-from manyserver.diffusion.halfin_whitt.nodes import barycentric_matrix, chebyshev, radau
+from manyserver.diffusion.halfin_whitt.limit.exponent import small_exponent
+from manyserver.diffusion.halfin_whitt.limit.nodes import barycentric_matrix, chebyshev, radau
 
 BETAS = (0.1, 0.25, 0.5, 1.0, 1.7, 2.5, 4.0)
 SCALARS = {

@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from manyserver.diffusion.halfin_whitt.bounds import mean_waiting_bound, queue_bound, violation
-from manyserver.diffusion.halfin_whitt.chain import chain
-from manyserver.diffusion.halfin_whitt.fluid import fluid, gamma_curve
-from manyserver.diffusion.halfin_whitt.stein import SteinSolution, scaled_states
+from manyserver.diffusion.halfin_whitt.finite.law import chain
+from manyserver.diffusion.halfin_whitt.fluid_model.bounds import (
+    mean_waiting_bound,
+    queue_bound,
+    violation,
+)
+from manyserver.diffusion.halfin_whitt.fluid_model.flow import fluid, gamma_curve
+from manyserver.diffusion.halfin_whitt.fluid_model.stein import SteinSolution, scaled_states
 
 from .small_chain import stationary_law
 

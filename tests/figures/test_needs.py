@@ -9,13 +9,12 @@ import pytest
 import xarray as xr
 from matplotlib import pyplot as plt
 
-from manyserver import figures
+from manyserver import figures, fits
 from manyserver.plan import Plan
-from manyserver.study import fits
-from manyserver.study.compute import compute_unit
 from manyserver.study.cube import build_cube
-from manyserver.study.store import Store
-from manyserver.study.validation import ConfigError
+from manyserver.study.running.compute import compute_unit
+from manyserver.study.storage.store import Store
+from manyserver.validation import ConfigError
 
 ONE_POOL = {"one": {"pools": [{"fraction": 1, "speed": 1}]}}
 SQ = [{"name": "sq", "d": 2}]

@@ -7,8 +7,8 @@ from click.testing import CliRunner, Result
 
 from manyserver.__main__ import main
 from manyserver.plan import Plan
-from manyserver.study.compute import compute_unit
-from manyserver.study.store import Store
+from manyserver.study.running.compute import compute_unit
+from manyserver.study.storage.store import Store
 
 CONTENT: dict[str, Any] = {
     "title": "Small",

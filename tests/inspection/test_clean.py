@@ -3,8 +3,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from manyserver.study.locks import sole_run
-from manyserver.study.records import Record
+from manyserver.study.storage.locks import sole_run
+from manyserver.study.storage.records import Record
 
 if TYPE_CHECKING:
     from tests.inspection.conftest import Project

@@ -10,10 +10,10 @@ import pytest
 from tests.inspection.conftest import Project
 
 from manyserver.inspection.products import damaged_files, failed_products, remove_spoilt
-from manyserver.study.damage import is_damaged
-from manyserver.study.locks import sole_run
-from manyserver.study.progress import read_state
-from manyserver.study.unit_file import read_unit
+from manyserver.study.running.progress import read_state
+from manyserver.study.storage.damage import is_damaged
+from manyserver.study.storage.locks import sole_run
+from manyserver.study.storage.unit_file import read_unit
 
 UNIT = "units/mean_field_sq-d-2_limit.jsonl"
 FIGURES = [{"kind": "queue_tails", "name": "tails"}]
@@ -143,7 +143,7 @@ def failing(drawn: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
         raise ArithmeticError("no\nvalue \x07")
 
     monkeypatch.setattr("manyserver.figures.queue_tails.draw", fail)
-    monkeypatch.setattr("manyserver.study.fits.tail_growth.rows", fail)
+    monkeypatch.setattr("manyserver.fits.tail_growth.rows", fail)
     return drawn
 
 

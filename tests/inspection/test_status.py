@@ -5,10 +5,10 @@ import pytest
 
 from manyserver.inspection.status import status
 from manyserver.plan import Plan
-from manyserver.study.compute import KERNELS, kernel_cache
-from manyserver.study.cost import COMPILE_SECONDS, Cost, Timings, expected
 from manyserver.study.points import Unit
-from manyserver.study.records import Record
+from manyserver.study.running.compute import KERNELS, kernel_cache
+from manyserver.study.running.cost import COMPILE_SECONDS, Cost, Timings, expected
+from manyserver.study.storage.records import Record
 
 if TYPE_CHECKING:
     from tests.inspection.conftest import Project

@@ -2,8 +2,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from manyserver.study.methods import mean_field
-from manyserver.study.records import Record
+from manyserver.methods import mean_field
+from manyserver.study.storage.records import Record
 
 if TYPE_CHECKING:
     from tests.inspection.conftest import Project

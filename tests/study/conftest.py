@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from manyserver.plan import Plan
-from manyserver.study.validation import ConfigError
+from manyserver.validation import ConfigError
 
 STUDY: dict[str, Any] = {
     "title": "Small",

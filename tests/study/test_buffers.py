@@ -5,11 +5,11 @@ import pytest
 from tests.study.conftest import WriteStudy
 
 import manyserver as ms
-from manyserver.study import methods
-from manyserver.study.compute import compute_unit
+from manyserver import methods
 from manyserver.study.cube import build_cube
-from manyserver.study.store import Store
-from manyserver.study.sweep import read_study
+from manyserver.study.running.compute import compute_unit
+from manyserver.study.storage.store import Store
+from manyserver.study.study import read_study
 
 POOLS = [
     {"fraction": "1/2", "speed": "2/3", "buffer": 2},

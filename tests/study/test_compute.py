@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from numba import njit
 
-from manyserver.study.compute import compiling_told, compute_unit
-from manyserver.study.methods import mean_field
+from manyserver.methods import mean_field
 from manyserver.study.points import Unit
-from manyserver.study.progress import Progress, State, read_state
-from manyserver.study.records import decode
-from manyserver.study.store import Store, WriteError
-from manyserver.study.sweep import read_study
-from manyserver.study.unit_file import Header, expected_header, read_header, read_unit
+from manyserver.study.running.compute import compiling_told, compute_unit
+from manyserver.study.running.progress import Progress, State, read_state
+from manyserver.study.storage.records import decode
+from manyserver.study.storage.store import Store, WriteError
+from manyserver.study.storage.unit_file import Header, expected_header, read_header, read_unit
+from manyserver.study.study import read_study
 
 UNIT = "mean_field_scheme1-d-2-2_limit"
 
@@ -242,7 +242,7 @@ def test_others_can_read_how_far_a_unit_is(write_study: Any, tmp_path: Path) -> 
 def test_a_point_that_takes_long_is_seen_by_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("manyserver.study.progress.SECONDS", 0.1)
+    monkeypatch.setattr("manyserver.study.running.progress.SECONDS", 0.1)
     path = tmp_path / "unit.json"
     progress = Progress(lambda line: None, path)
     progress.begin(total=2, reused=0, left_out=0)
@@ -281,7 +281,7 @@ def test_compiling_is_told_once_with_all_that_a_kernel_calls(
 
 def test_the_time_left_does_not_count_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("manyserver.study.progress.time.monotonic", lambda: now)
+    monkeypatch.setattr("manyserver.study.running.progress.time.monotonic", lambda: now)
     said: list[str] = []
     progress = Progress(said.append)
     progress.begin(total=10, reused=0, left_out=0)
@@ -310,7 +310,7 @@ def test_a_full_disk_is_told_and_stops_the_unit(
     full: str, write_study: Any, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unit = read_study(write_study()).units[UNIT]
-    target = "os.write" if full == "append" else "manyserver.study.unit_file.seal"
+    target = "os.write" if full == "append" else "manyserver.study.storage.unit_file.seal"
     monkeypatch.setattr(target, _no_space)
     with pytest.raises(WriteError, match=r"cannot write .*: No space left on device"):
         run(unit)

@@ -12,10 +12,10 @@ from manyserver import figures
 from manyserver.__main__ import main
 from manyserver.plan import Plan
 from manyserver.study.models.dispatching.config import Config
-from manyserver.study.records import Record
-from manyserver.study.store import Store
-from manyserver.study.sweep import read_study
-from manyserver.study.validation import ConfigError
+from manyserver.study.storage.records import Record
+from manyserver.study.storage.store import Store
+from manyserver.study.study import read_study
+from manyserver.validation import ConfigError
 
 KINDS = figures.kinds("dispatching")
 ROUNDED = [{"fraction": 0.5, "speed": 0.666667}, {"fraction": 0.5, "speed": "4/3"}]

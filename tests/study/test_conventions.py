@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from manyserver.study.cube import CHUNK_BYTES, build_cube, write_cube
-from manyserver.study.records import Record
-from manyserver.study.sweep import read_study
-from manyserver.study.unit_file import write_unit
+from manyserver.study.storage.records import Record
+from manyserver.study.storage.unit_file import write_unit
+from manyserver.study.study import read_study
 
 NOT_OF_A_VALUE = {"point_id", "point_seed", "reason", "status"}
 

@@ -8,11 +8,11 @@ import pytest
 import xarray as xr
 
 import manyserver as ms
-from manyserver.study.compute import compute_unit
 from manyserver.study.cube import build_cube, write_cube
-from manyserver.study.records import Record, encode
-from manyserver.study.store import Store
-from manyserver.study.sweep import Study, read_study
+from manyserver.study.running.compute import compute_unit
+from manyserver.study.storage.records import Record, encode
+from manyserver.study.storage.store import Store
+from manyserver.study.study import Study, read_study
 
 SKEWED = [{"fraction": "1/2", "speed": "1/5"}, {"fraction": "1/2", "speed": "9/5"}]
 TWO_SYSTEMS = {

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from manyserver import fits
 from manyserver.statistics.erlang import erlang_b
-from manyserver.study import fits
 
 SERVERS = [10.0, 20.0, 40.0, 80.0, 160.0]
 LOAD, IDLE = 0.7, 0.3

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from manyserver import figures, policies
+from manyserver import figures, fits, methods, policies
 from manyserver.plan import Plan
-from manyserver.study import fits, methods
 from manyserver.study import models as study_models
 from manyserver.study.models.dispatching.config import PoolConfig, SweepConfig
 from manyserver.study.models.halfin_whitt.config import SweepConfig as RegimeSweepConfig

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import manyserver
+from manyserver import methods
 from manyserver.study import fingerprint as fingerprint_module
-from manyserver.study import methods
 from manyserver.study.fingerprint import fingerprint, imported_modules
 
 SOURCE = Path(manyserver.__file__).parent
@@ -153,9 +153,7 @@ def _edit(path: Path, old: str, new: str) -> None:
 def test_both_methods_share_what_they_compute_with_and_no_more() -> None:
     covered = {
         name: set(
-            imported_modules(
-                f"manyserver.study.methods.{name}", without=methods.load(name).STARTS_FROM
-            )
+            imported_modules(f"manyserver.methods.{name}", without=methods.load(name).STARTS_FROM)
         )
         for name in ("mean_field", "simulation")
     }
@@ -163,15 +161,19 @@ def test_both_methods_share_what_they_compute_with_and_no_more() -> None:
     assert {"manyserver.model", "manyserver.variables"} <= covered["simulation"]
     assert [m for m in covered["mean_field"] if m.startswith("manyserver.simulation")] == []
     assert [m for m in covered["simulation"] if m.startswith("manyserver.mean_field")] == []
-    studies = {m for m in set.union(*covered.values()) if m.startswith("manyserver.study")}
-    assert studies == {"manyserver.study.methods.mean_field", "manyserver.study.methods.simulation"}
+    both = set.union(*covered.values())
+    assert {m for m in both if m.startswith("manyserver.study")} == set()
+    assert {m for m in both if m.startswith("manyserver.methods")} == {
+        "manyserver.methods.mean_field",
+        "manyserver.methods.simulation",
+    }
 
 
 def codes(folder: Path) -> dict[str, str]:
     """Fingerprints of the methods and of a policy in a copy of the package."""
     found = {
         name: fingerprint(
-            f"manyserver.study.methods.{name}",
+            f"manyserver.methods.{name}",
             without=methods.load(name).STARTS_FROM,
             folder=folder,
         )

@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 from pydantic import ValidationError
 
+from manyserver import fits
+from manyserver.fits.row import fit_row
 from manyserver.statistics.rates import no_rate
-from manyserver.study import fits
-from manyserver.study.fit_row import fit_row
 
 SERVERS = [10.0, 30.0, 100.0, 300.0, math.inf]
 SWEEP = ("method", "system", "policy", "n_servers", "arrival_rate")

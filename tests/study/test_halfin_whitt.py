@@ -13,12 +13,12 @@ from tests.diffusion.reference import Row, rows
 from tests.study.conftest import mistakes
 
 import manyserver as ms
-from manyserver.study import fits, methods
-from manyserver.study.compute import compute_unit
+from manyserver import fits, methods
 from manyserver.study.cube import build_cube, write_cube
 from manyserver.study.models.halfin_whitt import Config
-from manyserver.study.store import Store
-from manyserver.study.sweep import Study, read_study
+from manyserver.study.running.compute import compute_unit
+from manyserver.study.storage.store import Store
+from manyserver.study.study import Study, read_study
 
 STUDY: dict[str, Any] = {
     "title": "Regime",

@@ -8,8 +8,7 @@ import xarray as xr
 from matplotlib.container import ErrorbarContainer
 from tests.figures.conftest import PolicySpec, make_cube, with_jobs
 
-from manyserver import figures
-from manyserver.study import fits
+from manyserver import figures, fits
 
 POLICIES: list[PolicySpec] = [(f"scheme{i} d=(2,2)", f"scheme{i}", {"d": [2, 2]}) for i in (1, 2)]
 

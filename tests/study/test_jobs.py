@@ -11,13 +11,12 @@ from click.testing import CliRunner
 from tests.study.conftest import WriteStudy, mistakes
 
 import manyserver as ms
-from manyserver import figures
+from manyserver import figures, fits
 from manyserver.__main__ import main
-from manyserver.study import fits
-from manyserver.study.compute import compute_unit
 from manyserver.study.cube import build_cube
-from manyserver.study.store import Store
-from manyserver.study.sweep import Study, read_study
+from manyserver.study.running.compute import compute_unit
+from manyserver.study.storage.store import Store
+from manyserver.study.study import Study, read_study
 
 SIZES = "seconds,user\n1,a\n2,b\n9,c\n"
 MEASURED = {"name": "empirical", "file": "../data/sizes.csv", "column": "seconds", "mean": 1}

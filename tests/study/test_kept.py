@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manyserver.study.kept import Kept
-from manyserver.study.store import WriteError
+from manyserver.study.storage.kept import Kept
+from manyserver.study.storage.store import WriteError
 
 ARRAYS = {"numbers": np.arange(40.0).reshape(4, 10), "words": np.arange(3, dtype=np.uint8)}
 

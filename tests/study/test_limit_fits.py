@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from manyserver.study import fits
-from manyserver.study.fits.propagation_of_chaos import dependence
+from manyserver import fits
+from manyserver.fits.propagation_of_chaos import dependence
 
 SEED = int(os.environ.get("MANYSERVER_TEST_SEED", "1"))
 SERVERS = np.array([10.0, 20, 50, 100, 1000, 10000])

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from manyserver.study.locks import FolderInUse, claimed, locked, sole_run
+from manyserver.study.storage.locks import FolderInUse, claimed, locked, sole_run
 
 HOLD = """
 import sys
 from pathlib import Path
-from manyserver.study.locks import claimed, sole_run
+from manyserver.study.storage.locks import claimed, sole_run
 
 with sole_run(Path(sys.argv[1])), claimed(Path(sys.argv[1]) / "claim", wait=False) as held:
     print(held, flush=True)

@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 import manyserver as ms
-from manyserver.study.messages import messages_at
+from manyserver.analysis.messages import messages_at
 
 POOLS = [ms.Pool("1/2", "2/3"), ms.Pool("1/2", "4/3")]
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import manyserver as ms
+from manyserver import methods
 from manyserver.exact import stationary_law
+from manyserver.methods.exact import fewest_states
 from manyserver.origin import ORIGIN
-from manyserver.study import methods
-from manyserver.study.compute import compute_unit
 from manyserver.study.cube import build_cube
-from manyserver.study.methods.exact import fewest_states
-from manyserver.study.records import record_of
-from manyserver.study.store import Store
-from manyserver.study.sweep import read_study
+from manyserver.study.running.compute import compute_unit
+from manyserver.study.storage.records import record_of
+from manyserver.study.storage.store import Store
+from manyserver.study.study import read_study
 
 UNEQUAL = [ms.Pool("1/2", "2/3"), ms.Pool("1/2", "4/3")]
 EQUAL = [ms.Pool(1, 1)]

@@ -9,8 +9,8 @@ from tests.study.conftest import STUDY, mistakes
 
 from manyserver.__main__ import main
 from manyserver.plan import Plan
-from manyserver.study.names import LONGEST, REPEATED
-from manyserver.study.validation import ConfigError
+from manyserver.study.config.names import LONGEST, REPEATED
+from manyserver.validation import ConfigError
 
 GOOD = ["a", "1", "v1.2", "A-b_c.d", "x" * 19, "x" * 99 + "y", "1e3", "true"]
 BAD = [

@@ -2,7 +2,7 @@ from typing import Any
 
 from manyserver.study.models.dispatching.subject import Dispatching
 from manyserver.study.points import Point, Unit
-from manyserver.study.sweep import Study, read_study
+from manyserver.study.study import Study, read_study
 
 BOTH = {
     "methods": {"mean_field": {}, "simulation": {"precision": 0.1}},

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from manyserver.study import run as run_module
-from manyserver.study.cost import Expected, time_left
-from manyserver.study.locks import FolderInUse
-from manyserver.study.progress import Progress, State, read_state
-from manyserver.study.run import Run, state_file
+from manyserver.study.running import run as run_module
+from manyserver.study.running.cost import Expected, time_left
+from manyserver.study.running.progress import Progress, State, read_state
+from manyserver.study.running.run import Run, state_file
+from manyserver.study.storage.locks import FolderInUse
 
 UNITS = {
     ("small", "one"): Expected(3, "mean_field", None),
@@ -123,7 +123,7 @@ def test_a_run_tells_its_progress_in_plain_lines(
 LIVE = """
 import logging, sys, time
 from pathlib import Path
-from manyserver.study import run as module
+from manyserver.study.running import run as module
 from tests.study.test_run import UNITS, tell
 
 module.LIVE_SECONDS = 0.05

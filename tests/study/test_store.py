@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from manyserver.study.locks import locked
 from manyserver.study.points import Point
-from manyserver.study.records import Record, decode, encode
-from manyserver.study.store import Store, WriteError
-from manyserver.study.sweep import read_study
+from manyserver.study.storage.locks import locked
+from manyserver.study.storage.records import Record, decode, encode
+from manyserver.study.storage.store import Store, WriteError
+from manyserver.study.study import read_study
 from manyserver.study.whole_files import replacing
 
 
@@ -183,7 +183,7 @@ def test_the_modules_of_the_code_are_told_beside_it(
 ) -> None:
     told = json.loads(store.path(points[0]).with_name("code.json").read_text())
     assert told == points[0].modules
-    assert "manyserver.study.methods.mean_field" in told
+    assert "manyserver.methods.mean_field" in told
 
 
 def test_a_disk_that_is_full_leaves_the_store_as_it_was(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from manyserver.study.sweep import read_study
-from manyserver.study.text import unfit_texts
-from manyserver.study.validation import ConfigError
+from manyserver.study.config.text import unfit_texts
+from manyserver.study.study import read_study
+from manyserver.validation import ConfigError
 
 SYSTEM = {"pools": [{"fraction": 1, "speed": 1}]}
 FIGURE = {"kind": "sojourn_against_load"}
@@ -48,7 +48,7 @@ def test_texts_that_are_fit(write_study: Any) -> None:
 
 def test_matplotlib_is_imported_for_formulas_alone() -> None:
     code = (
-        "import sys\nfrom manyserver.study.text import unfit_texts\n"
+        "import sys\nfrom manyserver.study.config.text import unfit_texts\n"
         "assert not list(unfit_texts({'title': 'a $', 'label': 'b'}))\n"
         "assert 'matplotlib' not in sys.modules"
     )

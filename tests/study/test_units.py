@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from manyserver.study.sweep import read_study
+from manyserver.study.study import read_study
 
 GRID = {"start": 0.1, "stop": 0.7, "count": 7}
 

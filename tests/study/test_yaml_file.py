@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from manyserver import figures
+from manyserver import figures, fits, methods
 from manyserver.plan import Plan
-from manyserver.study import fits, methods
-from manyserver.study.validation import LONGEST_LINE, MOST_LINES, ConfigError, Document, validated
-from manyserver.study.workflow_config import WorkflowConfig
-from manyserver.study.yaml_file import DEEPEST, MOST_BYTES, MOST_VALUES, read_yaml
+from manyserver.study.config.workflow_config import WorkflowConfig
+from manyserver.study.config.yaml_file import DEEPEST, MOST_BYTES, MOST_VALUES, read_yaml
+from manyserver.validation import LONGEST_LINE, MOST_LINES, ConfigError, Document, validated
 
 STUDY = """\
 title: Small

@@ -11,10 +11,10 @@ import pytest
 import xarray as xr
 from tests.workflow.conftest import totals
 
-from manyserver.study.cost import job_memory, job_minutes
-from manyserver.study.records import Record
-from manyserver.study.store import Store
-from manyserver.study.sweep import read_study
+from manyserver.study.running.cost import job_memory, job_minutes
+from manyserver.study.storage.records import Record
+from manyserver.study.storage.store import Store
+from manyserver.study.study import read_study
 
 if TYPE_CHECKING:
     from tests.workflow.conftest import Project

@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 from tests.workflow.conftest import totals
 
-from manyserver.study.records import unseal
+from manyserver.study.storage.records import unseal
 
 if TYPE_CHECKING:
     from tests.workflow.conftest import Project

@@ -38,7 +38,7 @@ def plan_of(folder: Path, *studies: str) -> "Plan":
         If one of them is unknown, or something is wrong with it.
     """
     from manyserver.plan import Plan
-    from manyserver.study.validation import ConfigError
+    from manyserver.validation import ConfigError
 
     if not folder.is_dir():
         told = "is no folder; run this in the folder of a project, or name its own with --config"

@@ -70,10 +70,10 @@ def unit(
     folder: Path, study: str, unit: str, output: Path, store: Path, threads: int, log: Path | None
 ) -> None:
     """Compute the points of a UNIT of STUDY that the store does not have; write OUTPUT."""
-    from manyserver.study.compute import KERNELS, compute_unit, use_kernel_cache
-    from manyserver.study.names import study_path
-    from manyserver.study.store import Store
-    from manyserver.study.sweep import read_study
+    from manyserver.study.config.names import study_path
+    from manyserver.study.running.compute import KERNELS, compute_unit, use_kernel_cache
+    from manyserver.study.storage.store import Store
+    from manyserver.study.study import read_study
 
     chosen = read_study(study_path(folder, study)).unit(unit)
     use_kernel_cache(chosen.points[0].method, KERNELS)
@@ -116,8 +116,8 @@ def fits(folder: Path, study: str, cube: Path, output: Path) -> None:
     """Fit rates to the CUBE of STUDY and write the table OUTPUT."""
     import pandas as pd
 
+    from manyserver import fits as kinds
     from manyserver.inspection.provenance import table_stamp
-    from manyserver.study import fits as kinds
     from manyserver.study.cube import read_cube
     from manyserver.study.whole_files import replacing
 
@@ -205,7 +205,7 @@ def verify(
     The products lie beside OUTPUT.
     """
     from manyserver.inspection.products import failed_products
-    from manyserver.study import verify as check
+    from manyserver.study.running import verify as check
     from manyserver.study.whole_files import replacing
 
     plan = plan_of(folder, study)

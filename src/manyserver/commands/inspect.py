@@ -53,7 +53,7 @@ def clean(folder: Path, unreferenced: bool, yes: bool, results: Path) -> None:
     """List stored points that no study uses, and remove them if you agree."""
     from manyserver.inspection.clean import find_waste, remove_waste
     from manyserver.plan import Plan
-    from manyserver.study.store import Store
+    from manyserver.study.storage.store import Store
 
     # All studies that there are, whether or not config.yaml names them.
     plan, store = Plan(folder, {"studies": "all"}), Store(results / "points")

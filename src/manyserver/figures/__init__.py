@@ -2,7 +2,7 @@
 
 A kind of figure is a module here with a pydantic model ``Options`` and two functions:
 ``draw(cube, options)``, and ``needs(study, options)``, which yields what a study lacks that it
-needs (:mod:`manyserver.study.supply`). It is found by its file name. matplotlib is imported only
+needs (:mod:`manyserver.analysis.supply`). It is found by its file name. matplotlib is imported only
 to draw.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from manyserver.study import discovery
+from manyserver import discovery
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field
 
-from manyserver.study.config import Strict
-from manyserver.study.curves import each_jobs, points, rate_dimension, select
+from manyserver.analysis.curves import each_jobs, points, rate_dimension, select
+from manyserver.study.config.base import Strict
 
 if TYPE_CHECKING:
     import xarray as xr

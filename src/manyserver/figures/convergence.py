@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field
 
+from manyserver.analysis.curves import NORMAL_QUANTILE, rate_dimension
 from manyserver.figures.base import Curve, FigureOptions, chosen, served
-from manyserver.statistics.rates import Rate, power_law
-from manyserver.study.curves import NORMAL_QUANTILE, rate_dimension
-from manyserver.study.fits.finite_size import bias_series, expected_coefficient
-from manyserver.study.fits.fluctuation import (
+from manyserver.fits.finite_size import bias_series, expected_coefficient
+from manyserver.fits.fluctuation import (
     JOBS,
     TAILS,
     deviations,
     expected_variance,
     variances,
 )
+from manyserver.statistics.rates import Rate, power_law
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from manyserver.analysis.supply import Supply
     from manyserver.figures.style import Look
-    from manyserver.study.supply import Supply
 
 __all__ = ["Options", "draw", "needs"]
 

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field
 
+from manyserver.analysis.curves import NORMAL_QUANTILE, points, rate_dimension, system_of
+from manyserver.analysis.messages import MESSAGES
 from manyserver.figures.base import Curve, FigureOptions, chosen
+from manyserver.fits.decay import Theory, can_vanish, fit, series, theory
 from manyserver.model import System
 from manyserver.statistics.decay import Decay
 from manyserver.statistics.erlang import erlang_b, erlang_c
-from manyserver.study.curves import NORMAL_QUANTILE, points, rate_dimension, system_of
-from manyserver.study.fits.decay import Theory, can_vanish, fit, series, theory
-from manyserver.study.messages import MESSAGES
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from manyserver.analysis.supply import Supply
     from manyserver.figures.style import Look
-    from manyserver.study.supply import Supply
 
 __all__ = ["Options", "draw", "needs"]
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from manyserver.analysis.curves import at_limit, points, select
 from manyserver.figures.base import Curve, RegimeOptions, read
-from manyserver.study.curves import at_limit, points, select
-from manyserver.study.fits.halfin_whitt_rates import (
+from manyserver.fits.halfin_whitt_rates import (
     deviations,
     expected_exponent,
     exponent,
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from manyserver.analysis.supply import Supply
     from manyserver.figures.style import Look
-    from manyserver.study.supply import Supply
 
 __all__ = ["MODEL", "Options", "draw", "needs"]
 

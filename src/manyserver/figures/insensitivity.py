@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.analysis.curves import each_jobs, points, rate_dimension, select
 from manyserver.figures.base import (
     Curve,
     FigureOptions,
@@ -14,16 +15,15 @@ from manyserver.figures.base import (
     served,
     with_short_labels,
 )
-from manyserver.study.curves import each_jobs, points, rate_dimension, select
-from manyserver.study.fits.insensitivity import expected_deviation
+from manyserver.fits.insensitivity import expected_deviation
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from manyserver.analysis.supply import Supply
     from manyserver.figures.style import Look
-    from manyserver.study.supply import Supply
 
 __all__ = ["Options", "draw", "needs"]
 

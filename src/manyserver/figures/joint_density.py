@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
+from manyserver.analysis.curves import select
 from manyserver.figures.base import RegimeOptions, slices
-from manyserver.study.curves import select
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-    from manyserver.study.supply import Supply
+    from manyserver.analysis.supply import Supply
 
 __all__ = ["MODEL", "Options", "draw", "needs"]
 

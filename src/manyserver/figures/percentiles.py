@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
+from manyserver.analysis.curves import rate_dimension, select
 from manyserver.figures.base import FigureOptions, chosen, finite_servers, read, served
-from manyserver.study.curves import rate_dimension, select
-from manyserver.study.fits.targets import lacks_percentiles
+from manyserver.fits.targets import lacks_percentiles
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-    from manyserver.study.supply import Supply
+    from manyserver.analysis.supply import Supply
 
 __all__ = ["Options", "draw", "needs"]
 

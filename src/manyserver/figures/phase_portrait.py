@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.analysis.curves import select
 from manyserver.figures.base import RegimeOptions, slices
-from manyserver.study.curves import select
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from manyserver.study.supply import Supply
+    from manyserver.analysis.supply import Supply
 
 __all__ = ["MODEL", "Options", "draw", "needs"]
 

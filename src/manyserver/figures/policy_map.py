@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from manyserver.analysis.curves import rate_dimension
+from manyserver.analysis.messages import messages_at
 from manyserver.figures.base import FigureOptions, chosen, served
-from manyserver.study.curves import rate_dimension
-from manyserver.study.messages import messages_at
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
+    from manyserver.analysis.supply import Supply
     from manyserver.figures.style import Look
-    from manyserver.study.supply import Supply
 
 __all__ = ["Options", "Winner", "draw", "needs", "winner"]
 

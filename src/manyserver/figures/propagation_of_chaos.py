@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.analysis.curves import NORMAL_QUANTILE, rate_dimension
 from manyserver.figures.base import Curve, FigureOptions, chosen, served
-from manyserver.statistics.rates import power_law
-from manyserver.study.curves import NORMAL_QUANTILE, rate_dimension
-from manyserver.study.fits.propagation_of_chaos import (
+from manyserver.fits.propagation_of_chaos import (
     COVARIANCE,
     dependence,
     expected_dependence,
     pairs,
 )
+from manyserver.statistics.rates import power_law
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from manyserver.analysis.supply import Supply
     from manyserver.figures.style import Look
-    from manyserver.study.supply import Supply
 
 __all__ = ["Options", "draw", "needs"]
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
+from manyserver.analysis.curves import rate_dimension
 from manyserver.figures.base import Curve, FigureOptions, chosen, finite_servers, read, slices
-from manyserver.study.curves import rate_dimension
-from manyserver.study.fits.tail_growth import expected_growth, growth
+from manyserver.fits.tail_growth import expected_growth, growth
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from manyserver.analysis.supply import Supply
     from manyserver.figures.style import Look
-    from manyserver.study.supply import Supply
 
 __all__ = ["Options", "draw", "needs"]
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from manyserver.analysis.curves import rate_dimension
 from manyserver.figures.base import Curve, FigureOptions, chosen, finite_servers, read, slices
-from manyserver.study.curves import rate_dimension
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-    from manyserver.study.supply import Supply
+    from manyserver.analysis.supply import Supply
 
 __all__ = ["Options", "draw", "needs"]
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field
 
+from manyserver.analysis.curves import rate_dimension
 from manyserver.figures.base import (
     Curve,
     FigureOptions,
@@ -15,15 +16,14 @@ from manyserver.figures.base import (
     served,
     shortened,
 )
-from manyserver.study.curves import rate_dimension
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from manyserver.analysis.supply import Supply
     from manyserver.figures.style import Look
-    from manyserver.study.supply import Supply
 
 __all__ = ["Options", "draw", "needs"]
 

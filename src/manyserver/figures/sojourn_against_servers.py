@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from manyserver.analysis.curves import rate_dimension
 from manyserver.figures.base import Curve, FigureOptions, chosen, read, served
-from manyserver.study.curves import rate_dimension
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from manyserver.analysis.supply import Supply
     from manyserver.figures.style import Look
-    from manyserver.study.supply import Supply
 
 __all__ = ["Options", "draw", "needs"]
 

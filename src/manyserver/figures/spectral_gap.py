@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
+from manyserver.analysis.curves import select
 from manyserver.figures.base import Curve, RegimeOptions, read
-from manyserver.study.curves import select
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from manyserver.analysis.supply import Supply
     from manyserver.figures.style import Look
-    from manyserver.study.supply import Supply
 
 __all__ = ["MODEL", "Options", "draw", "needs"]
 
@@ -86,7 +86,7 @@ def _named(cube: "xr.Dataset", looks: "list[Look]") -> "list[tuple[Look, float]]
 
 
 def _draw_panel(axes: "Axes", cube: "xr.Dataset", looks: "list[Look]", ratio: bool) -> None:
-    from manyserver.diffusion.halfin_whitt.exponent import small_exponent
+    from manyserver.diffusion.halfin_whitt.limit.exponent import small_exponent
     from manyserver.figures import marks
 
     betas = np.asarray(cube["beta"].values, dtype=float)

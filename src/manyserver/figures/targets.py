@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.analysis.curves import rate_dimension
 from manyserver.figures.base import FigureOptions, chosen
-from manyserver.study.curves import rate_dimension
-from manyserver.study.fits.targets import (
+from manyserver.fits.targets import (
     Answer,
     Target,
     Verdict,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from manyserver.study.supply import Supply
+    from manyserver.analysis.supply import Supply
 
 __all__ = ["Options", "draw", "needs"]
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from manyserver.plan import Plan
-from manyserver.study.locks import locked, sole_run
-from manyserver.study.records import record_from, unseal
-from manyserver.study.store import CLAIMS, MODULES, Store, WriteError
+from manyserver.study.storage.locks import locked, sole_run
+from manyserver.study.storage.records import record_from, unseal
+from manyserver.study.storage.store import CLAIMS, MODULES, Store, WriteError
 from manyserver.study.whole_files import replacing
 
 __all__ = ["Waste", "find_waste", "remove_waste"]

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from manyserver.study.points import Point
-from manyserver.study.records import FAILED, seal_body, unseal
-from manyserver.study.store import MODULES, Store
+from manyserver.study.storage.records import FAILED, seal_body, unseal
+from manyserver.study.storage.store import MODULES, Store
 
 __all__ = ["Past", "failures_in"]
 

@@ -5,12 +5,12 @@ from functools import reduce
 from operator import or_
 from pathlib import Path
 
+from manyserver import fits
 from manyserver.inspection.provenance import UnknownFile, provenance
 from manyserver.plan import Plan
-from manyserver.study import fits
-from manyserver.study.damage import is_damaged
-from manyserver.study.locks import FolderInUse, sole_run
-from manyserver.study.unit_file import expected_header, read_header, read_unit
+from manyserver.study.storage.damage import is_damaged
+from manyserver.study.storage.locks import FolderInUse, sole_run
+from manyserver.study.storage.unit_file import expected_header, read_header, read_unit
 
 __all__ = ["all_failed", "damaged_files", "failed_products", "remove_spoilt"]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from manyserver.study.damage import is_damaged
-from manyserver.study.records import Record, is_failed, record_from, unseal
+from manyserver.study.storage.damage import is_damaged
+from manyserver.study.storage.records import Record, is_failed, record_from, unseal
 from manyserver.version import __version__
 
 __all__ = ["UnknownFile", "built_from", "is_current", "provenance", "stamp", "table_stamp"]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from manyserver.inspection.past import failures_in
 from manyserver.plan import Plan
-from manyserver.study.cost import Timings, job_memory
-from manyserver.study.run import span
-from manyserver.study.store import Store
+from manyserver.study.running.cost import Timings, job_memory
+from manyserver.study.running.run import span
+from manyserver.study.storage.store import Store
 
 __all__ = ["Status", "needed", "status", "status_table"]
 

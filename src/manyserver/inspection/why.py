@@ -9,12 +9,12 @@ from manyserver.inspection.past import Past
 from manyserver.inspection.products import damaged_files, failed_products
 from manyserver.inspection.provenance import built_from
 from manyserver.plan import Plan
-from manyserver.study.damage import is_damaged
 from manyserver.study.points import Point
-from manyserver.study.records import is_failed
-from manyserver.study.store import Store
-from manyserver.study.sweep import Study
-from manyserver.study.unit_file import expected_header, read_header, read_unit
+from manyserver.study.storage.damage import is_damaged
+from manyserver.study.storage.records import is_failed
+from manyserver.study.storage.store import Store
+from manyserver.study.storage.unit_file import expected_header, read_header, read_unit
+from manyserver.study.study import Study
 
 __all__ = ["Answer", "why"]
 

@@ -10,14 +10,13 @@ import numpy as np
 import xarray as xr
 
 from manyserver.study import models
-from manyserver.study.compute import point_name
-from manyserver.study.damage import DamagedFile
-from manyserver.study.points import Point, canonical
-from manyserver.study.records import Record
-from manyserver.study.sweep import Study
-from manyserver.study.unit_file import read_unit
-from manyserver.study.validation import ConfigError
+from manyserver.study.points import Point, canonical, point_name
+from manyserver.study.storage.damage import DamagedFile
+from manyserver.study.storage.records import Record
+from manyserver.study.storage.unit_file import read_unit
+from manyserver.study.study import Study
 from manyserver.study.whole_files import replacing
+from manyserver.validation import ConfigError
 from manyserver.variables import HALF_WIDTH, Variable
 from manyserver.version import __version__
 

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-from manyserver.study import methods
+from manyserver import methods
+from manyserver.study.config.names import LONGEST, REPEATED
 from manyserver.study.fingerprint import fingerprint, module_digests
-from manyserver.study.names import LONGEST, REPEATED
 
 __all__ = [
     "Point",
@@ -27,6 +27,7 @@ __all__ = [
     "digest",
     "point_code",
     "point_key",
+    "point_name",
     "point_seed",
     "told_options",
     "units",
@@ -291,3 +292,9 @@ def _slug(group: tuple[object, ...], axes: Sequence[str]) -> str:
         else:
             parts.append(re.sub(r"[^A-Za-z0-9.]+", "-", str(value)).strip("-."))
     return "_".join(parts)
+
+
+def point_name(point: Point) -> str:
+    """Say which point it is, in the words of the study."""
+    labels = {key: "limit" if value is None else value for key, value in point.labels.items()}
+    return ", ".join([point.method, *(f"{key} {value}" for key, value in labels.items())])

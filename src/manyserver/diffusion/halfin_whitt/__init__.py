@@ -5,19 +5,19 @@ servers with at least i customers. As n grows, ((Q_1 - n) / sqrt(n), Q_2 / sqrt(
 reflected diffusion (Y1, Y2), arXiv:1801.05121.
 """
 
-from manyserver.diffusion.halfin_whitt.bounds import mean_waiting_bound, queue_bound
-from manyserver.diffusion.halfin_whitt.chain import chain
-from manyserver.diffusion.halfin_whitt.distances import distances
-from manyserver.diffusion.halfin_whitt.expansion import expansion
-from manyserver.diffusion.halfin_whitt.fluctuations import fluctuations
-from manyserver.diffusion.halfin_whitt.fluid import fluid, gamma_curve, hitting_time
-from manyserver.diffusion.halfin_whitt.gap import gap
-from manyserver.diffusion.halfin_whitt.lyapunov import Lyapunov, lyapunov
-from manyserver.diffusion.halfin_whitt.path import path
-from manyserver.diffusion.halfin_whitt.portrait import portrait
+from manyserver.diffusion.halfin_whitt.convergence.distances import distances
+from manyserver.diffusion.halfin_whitt.convergence.expansion import expansion
+from manyserver.diffusion.halfin_whitt.convergence.gap import gap
+from manyserver.diffusion.halfin_whitt.convergence.path import path
+from manyserver.diffusion.halfin_whitt.finite.law import chain
+from manyserver.diffusion.halfin_whitt.fluid_model.bounds import mean_waiting_bound, queue_bound
+from manyserver.diffusion.halfin_whitt.fluid_model.flow import fluid, gamma_curve, hitting_time
+from manyserver.diffusion.halfin_whitt.fluid_model.lyapunov import Lyapunov, lyapunov
+from manyserver.diffusion.halfin_whitt.fluid_model.phase_portrait import portrait
+from manyserver.diffusion.halfin_whitt.fluid_model.stein import SteinSolution
+from manyserver.diffusion.halfin_whitt.limit.fluctuations import fluctuations
+from manyserver.diffusion.halfin_whitt.limit.stationary import stationary
 from manyserver.diffusion.halfin_whitt.simulation import simulate_chain
-from manyserver.diffusion.halfin_whitt.stationary import stationary
-from manyserver.diffusion.halfin_whitt.stein import SteinSolution
 
 __all__ = [
     "Lyapunov",

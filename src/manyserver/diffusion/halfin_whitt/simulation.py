@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manyserver.checks import checked_count, checked_number
-from manyserver.diffusion.halfin_whitt.arguments import (
+from manyserver.diffusion.halfin_whitt.checks import (
     check_beta,
     check_n,
 )

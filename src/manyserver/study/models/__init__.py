@@ -6,7 +6,7 @@ A model is one package here; the key ``model`` of a study names it. It has
     one line of plain words;
 ``Config``
     the typed form of a study's file, a subclass of
-    :class:`~manyserver.study.config.StudyConfig`;
+    :class:`~manyserver.study.config.base.StudyConfig`;
 ``lay_out(config, mistakes)``
     the :class:`~manyserver.study.layout.Layout` of a configuration; what is wrong with it is
     added to the mistakes;
@@ -20,12 +20,12 @@ Methods, kinds of figures and kinds of fits are for the model that their module 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from manyserver.study import discovery
+from manyserver import discovery
 
 if TYPE_CHECKING:
-    from manyserver.study.config import StudyConfig
+    from manyserver.study.config.base import StudyConfig
     from manyserver.study.layout import Layout
-    from manyserver.study.validation import Mistakes
+    from manyserver.validation import Mistakes
     from manyserver.variables import Variable
 
 __all__ = ["Model", "load", "names"]

@@ -6,7 +6,7 @@ from manyserver.study.models.dispatching.config import Config
 from manyserver.study.models.dispatching.coordinates import coordinates
 from manyserver.study.models.dispatching.jobs import Jobs
 from manyserver.study.models.dispatching.sweep import Sweep
-from manyserver.study.validation import Mistakes
+from manyserver.validation import Mistakes
 from manyserver.variables import QUANTILES, lookup
 
 __all__ = ["TITLE", "Config", "lay_out", "lookup"]

@@ -14,8 +14,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from manyserver.model import read_ratio
-from manyserver.study.axes import Grid, Servers
-from manyserver.study.config import Strict, StudyConfig, methods_model
+from manyserver.study.config.axes import Grid, Servers
+from manyserver.study.config.base import Strict, StudyConfig, methods_model
 
 __all__ = [
     "Config",

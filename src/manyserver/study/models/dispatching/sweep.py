@@ -6,16 +6,15 @@ from fractions import Fraction
 from functools import cache
 from itertools import product
 
-from manyserver import policies
+from manyserver import methods, policies
 from manyserver.model import Pool, System, UnstableSystem
 from manyserver.policies import Policy
-from manyserver.study import methods
 from manyserver.study.layout import MOST_POINTS
 from manyserver.study.models.dispatching.config import Config, PolicyConfig
 from manyserver.study.models.dispatching.jobs import Jobs, read_jobs
 from manyserver.study.models.dispatching.subject import Dispatching
 from manyserver.study.points import Point, told_options
-from manyserver.study.validation import Mistakes, suggestion
+from manyserver.validation import Mistakes, suggestion
 
 __all__ = ["UNSTABLE", "Sweep"]
 

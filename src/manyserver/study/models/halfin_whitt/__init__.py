@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from manyserver.study import methods
+from manyserver import methods
 from manyserver.study.layout import MOST_POINTS, Layout
 from manyserver.study.models.halfin_whitt.config import Config
 from manyserver.study.models.halfin_whitt.subject import Regime
 from manyserver.study.points import Point, told_options
-from manyserver.study.validation import Mistakes
+from manyserver.validation import Mistakes
 from manyserver.variables import Variable
 
 __all__ = ["TITLE", "Config", "lay_out", "lookup"]

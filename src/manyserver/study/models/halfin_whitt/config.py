@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from manyserver.study.axes import Grid, Servers
-from manyserver.study.config import Strict, StudyConfig, methods_model
+from manyserver.study.config.axes import Grid, Servers
+from manyserver.study.config.base import Strict, StudyConfig, methods_model
 
 __all__ = ["Config", "SweepConfig"]
 

@@ -1,0 +1,1 @@
+"""What fits and figures have in common: the curves of a cube, and what a study must supply."""

@@ -1,0 +1,1 @@
+"""How the finite systems meet the diffusion."""

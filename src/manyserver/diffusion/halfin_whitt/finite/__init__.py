@@ -1,0 +1,1 @@
+"""The stationary law with a finite number of servers."""

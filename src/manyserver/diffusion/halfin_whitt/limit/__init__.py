@@ -1,0 +1,1 @@
+"""The diffusion, and its stationary law."""

@@ -1,0 +1,199 @@
+"""How waiting and blocking vanish with the number of servers: exponentially, or like a power."""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from manyserver.analysis.curves import (
+    at_limit,
+    finite,
+    points,
+    rate_dimension,
+    select,
+    standard_errors,
+    system_of,
+)
+from manyserver.analysis.messages import MESSAGES
+from manyserver.fits.row import FitOptions, fit_row
+from manyserver.model import System
+from manyserver.policies import policy
+from manyserver.policies.jiq import JIQ
+from manyserver.policies.pull import Pull
+from manyserver.statistics.decay import Decay, LawName, decay, leading_coefficient
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from manyserver.analysis.supply import Supply
+
+__all__ = [
+    "EXPONENT",
+    "Options",
+    "Quantity",
+    "Theory",
+    "can_vanish",
+    "fit",
+    "needs",
+    "rows",
+    "series",
+    "theory",
+]
+
+EXPONENT = -1.0
+"""Of what an arrival meets at an empty router, with several routers."""
+PREFACTOR = -0.5
+"""Exponent of n before the exponential decay with one router, as in Erlang's formulas."""
+BLOCKING, SOJOURN = "blocking_probability", "sojourn_mean"
+Quantity = Literal[
+    "empty_router_probability", "waiting_probability", "blocking_probability", "sojourn_mean"
+]
+Series = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+
+
+class Options(FitOptions):
+    """What to fit."""
+
+    quantities: tuple[Quantity, ...] = Field(
+        default=("empty_router_probability", "waiting_probability", "blocking_probability"),
+        min_length=1,
+    )
+    """What vanishes; of the mean sojourn time, its difference from the limit."""
+    law: Literal["auto", "exponential", "power"] = "auto"
+    """The law of the decay; by default the one that chi-square accepts."""
+    methods: tuple[str, ...] = Field(default=("simulation",), min_length=1)
+    """Methods of the finite systems."""
+    limit: str = "mean_field"
+    """Method of the limit, for the mean sojourn time."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as finite systems."""
+    yield study.lacks(*options.methods, at="finite")
+    if not any(can_vanish(study, name) for name in options.quantities):
+        yield f"a policy, or buffers, with which there is {' or '.join(options.quantities)}"
+    if options.quantities == (SOJOURN,):
+        yield study.lacks(options.limit, at="limit")
+
+
+def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
+    """Yield rows for every system, policy, arrival rate and method.
+
+    One holds the decay per server or the exponent of n; where the exponent should be -1, one more
+    the coefficient of 1/n.
+    """
+    chosen = select(
+        cube, method=list(options.methods), system=options.systems, policy=options.policies
+    )
+    for curve in points(chosen, "system", "policy", rate_dimension(cube)):
+        whole = cube.sel({name: curve[name] for name in ("system", "policy", rate_dimension(cube))})
+        for quantity in options.quantities:
+            expected = theory(curve, quantity)
+            for method in options.methods:
+                data = series(whole, quantity, method, options.limit)
+                if data is None:
+                    continue
+                found = fit(data, expected, options.law)
+                told = [("exponent", found.rate, expected.exponent)]
+                if found.law == "exponential":
+                    told = [("decay per server", found.rate, expected.decay)]
+                elif np.isfinite(expected.coefficient):
+                    rate = leading_coefficient(*data)
+                    told.append(("coefficient of 1/n", rate, expected.coefficient))
+                name = f"{quantity} - limit" if quantity == SOJOURN else quantity
+                for parameter, rate, value in told:
+                    yield fit_row(
+                        curve,
+                        rate,
+                        method=method,
+                        quantity=name,
+                        parameter=parameter,
+                        expected=value,
+                    )
+
+
+def can_vanish(study: "Supply", quantity: str) -> bool:
+    """Whether some point can have a value of a quantity that is not always zero, or missing."""
+    if quantity == BLOCKING:
+        return any(pool.buffer is not None for p in study.chosen for pool in p.subject.system.pools)
+    if quantity == "empty_router_probability":
+        return any(isinstance(point.subject.policy, Pull) for point in study.chosen)
+    return quantity != MESSAGES or not study.follows_jobs
+
+
+def series(curve: "xr.Dataset", quantity: str, method: str, limit: str) -> Series | None:
+    """Return n, what vanishes and its standard errors, None if exact; None if nothing is seen."""
+    if method not in curve["method"].values:
+        return None
+    here = finite(curve, method, quantity)
+    if not here.sizes["n_servers"]:
+        return None
+    values = np.asarray(here[quantity].values, dtype=float)
+    if quantity == SOJOURN:
+        in_limit = at_limit(curve, limit, quantity) if limit in curve["method"].values else None
+        if in_limit is None:
+            return None
+        values = values - float(in_limit)
+    if not (values > 0).any():
+        return None
+    return np.asarray(here["n_servers"].values), values, standard_errors(here, quantity)
+
+
+class Theory:
+    """What theory says of the decay of one quantity.
+
+    Attributes
+    ----------
+    decay : float
+        Exponential decay per server, with one router; NaN if there is none.
+    power : float
+        Exponent of n before it.
+    exponent, coefficient : float
+        With several routers, the exponent of n; and the coefficient, if that is -1.
+    """
+
+    def __init__(self, system: System, chosen: Pull | None, quantity: str):
+        self.decay = self.exponent = self.coefficient = np.nan
+        self.power = PREFACTOR
+        if chosen is None:
+            return
+        told = _asymptotics(system, chosen)
+        self.decay = told.get("empty_router_decay", np.nan)
+        coefficient = told.get(f"{quantity}_correction", np.nan)
+        if coefficient > 0:
+            self.exponent, self.coefficient = EXPONENT, coefficient
+        buffers = [pool.buffer for pool in system.pools if pool.buffer is not None]
+        if quantity == BLOCKING and buffers and min(buffers) > 1:
+            # Heuristic. A server fills up if other random arrivals hit it within its service. With
+            # one router those come in the while of order 1/n in which all servers are busy; with
+            # several, a router is empty for a part n**-0.5 of the time near when it is empty.
+            self.power -= min(buffers) - 1
+            if told and np.isnan(self.decay):
+                self.exponent = EXPONENT - (min(buffers) - 1) / 2
+
+
+def theory(curve: "xr.Dataset", quantity: str) -> Theory:
+    """Return what theory says of PULL at one system, policy and arrival rate of a cube."""
+    parameters = json.loads(str(curve["policy_parameters"].values))
+    chosen = policy(str(curve["policy_name"].values), **parameters)
+    if isinstance(chosen, JIQ) and chosen.d == 1 and chosen.ties == "uniform":
+        chosen = Pull(1)
+    return Theory(system_of(curve), chosen if isinstance(chosen, Pull) else None, quantity)
+
+
+def fit(data: Series, expected: Theory, law: str) -> Decay:
+    """Fit a decay by the law asked for."""
+    known: dict[str, LawName] = {"exponential": "exponential", "power": "power"}
+    return decay(*data, law=known.get(law), power=expected.power)
+
+
+def _asymptotics(system: System, chosen: Pull) -> dict[str, float]:
+    from manyserver.mean_field.pull import pull_asymptotics
+
+    try:
+        result = pull_asymptotics(system, chosen)
+    except ValueError:  # With a load of one or more nothing vanishes.
+        return {}
+    return {str(name): float(value) for name, value in result.data_vars.items() if not value.dims}

@@ -1,0 +1,252 @@
+"""How join the shortest queue approaches its diffusion limit, against the number of servers."""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from manyserver.analysis.curves import NORMAL_QUANTILE, at_limit, finite, points, select
+from manyserver.fits.row import fit_row
+from manyserver.statistics.rates import Rate, coefficient, power_law
+from manyserver.statistics.slopes import straight_slope
+from manyserver.study.config.base import Strict
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from manyserver.analysis.supply import Supply
+
+__all__ = [
+    "MODEL",
+    "Options",
+    "deviations",
+    "expected_exponent",
+    "exponent",
+    "needs",
+    "rows",
+    "slope",
+]
+
+MODEL = "halfin_whitt"
+EXPONENT = -0.5
+MEAN, ATOM = "scaled_waiting_mean", "q2_kolmogorov"
+MOST_CUT = 0.002
+"""A point counts when the error from the cut of its chain is at most this part of it."""
+Quantity = Literal[
+    "scaled_waiting_mean", "q2_wasserstein", "q1_wasserstein", "q1_kolmogorov", "q2_kolmogorov"
+]
+NAMES = {
+    "scaled_waiting_mean": "limit - E Q2/sqrt(n)",
+    "q2_wasserstein": "Wasserstein distance of Q2/sqrt(n)",
+    "q1_wasserstein": "Wasserstein distance of (Q1 - n)/sqrt(n)",
+    "q1_kolmogorov": "Kolmogorov distance of (Q1 - n)/sqrt(n)",
+    "q2_kolmogorov": "Kolmogorov distance of Q2/sqrt(n)",
+}
+
+
+class Options(Strict):
+    """What to fit."""
+
+    betas: list[float] | None = None
+    """Values of beta; all if left out."""
+    quantities: tuple[Quantity, ...] = Field(
+        default=(
+            "scaled_waiting_mean",
+            "q2_wasserstein",
+            "q1_wasserstein",
+            "q1_kolmogorov",
+            "q2_kolmogorov",
+        ),
+        min_length=1,
+    )
+    """Deviations from the limit."""
+    method: str = "chain"
+    """Method of the finite systems."""
+    limit: str = "diffusion"
+    """Method of the limit."""
+
+
+def needs(study: "Supply", options: Options) -> Iterator[str]:
+    """Yield what the study lacks, such as the diffusion."""
+    yield study.lacks(options.method, at="finite")
+    yield study.lacks(options.limit, at="limit")
+
+
+def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
+    """Yield rows for every beta and quantity.
+
+    One holds the exponent of n, with a correction for small n; one the slope of a straight line,
+    in the window where it is one; and of the mean, one the coefficient of n**(-1/2). Where there
+    is a simulation, one more compares it with the exact law.
+    """
+    chosen = select(cube, beta=options.betas)
+    select(cube, method=[options.method, options.limit])
+    for curve in points(chosen, "beta"):
+        for quantity in options.quantities:
+            series = deviations(curve, quantity, options.method, options.limit)
+            if series is None:
+                continue
+            told = [("exponent", exponent(*series), expected_exponent(curve, quantity))]
+            if series[2] is None:
+                told.append(("slope", slope(*series), told[0][2]))
+            if quantity == MEAN:
+                rate = _in_servers(coefficient(np.sqrt(series[0]), *series[1:]))
+                told.append(("coefficient of n^(-1/2)", rate, np.nan))
+            for parameter, rate, expected in told:
+                if quantity == ATOM:
+                    rate = _beside_asymptote(rate, curve, *series[:2])
+                yield fit_row(
+                    curve,
+                    rate,
+                    method=options.method,
+                    quantity=NAMES[quantity],
+                    parameter=parameter,
+                    expected=expected,
+                )
+        yield from _identity(curve, options.method)
+        yield from _comparison(curve, options.method)
+
+
+Series = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+
+
+def deviations(curve: "xr.Dataset", quantity: str, method: str, limit: str) -> Series | None:
+    """Return n, how far a quantity is from the limit, and its standard errors, None if exact.
+
+    Values that the cut of the chain could have changed are NaN; None if there is no value.
+    """
+    here = finite(curve, method, quantity)
+    if not here.sizes["n_servers"]:
+        return None
+    values = np.asarray(here[quantity].values, dtype=float)
+    if quantity == MEAN:
+        in_limit = at_limit(curve, limit, quantity)
+        if in_limit is None:
+            return None
+        values = float(in_limit) - values
+    name = f"{quantity}_half_width"
+    errors = None
+    if name in here and np.isfinite(here[name].values).any():
+        errors = np.asarray(here[name].values, dtype=float) / NORMAL_QUANTILE
+    if "truncation_error" in here:
+        cut = np.nan_to_num(here["truncation_error"].values)
+        values = np.where(cut > MOST_CUT * np.abs(values), np.nan, values)
+    return np.asarray(here["n_servers"].values), values, errors
+
+
+def expected_exponent(curve: "xr.Dataset", quantity: str) -> float:
+    """Return the exponent of n that theory gives.
+
+    The law of Y2 has no atom at 0 but P(Y2 <= y) ~ c y**theta, and Q2 is 0 with a probability of
+    order n**(-theta/2), which is the Kolmogorov distance: all else goes like n**(-1/2).
+    """
+    if quantity != ATOM:
+        return EXPONENT
+    return -small_exponent(curve) / 2
+
+
+def small_exponent(curve: "xr.Dataset") -> float:
+    """Return theta; NaN if the cube has none."""
+    if "y2_small_exponent" not in curve:
+        return np.nan
+    known = curve["y2_small_exponent"].values
+    known = known[np.isfinite(known)]
+    return float(known[0]) if known.size else np.nan
+
+
+def exponent(servers: np.ndarray, values: np.ndarray, errors: np.ndarray | None) -> Rate:
+    """Fit ``a * n**b * exp(e / sqrt(n))``."""
+    rate = _in_servers(power_law(np.sqrt(servers), values, errors))
+    rate = dataclasses.replace(
+        rate, estimate=rate.estimate / 2, standard_error=rate.standard_error / 2
+    )
+    return _explained(rate, values)
+
+
+def slope(servers: np.ndarray, values: np.ndarray, errors: np.ndarray | None) -> Rate:
+    """Fit ``a * n**b`` in the window where it holds."""
+    return _explained(straight_slope(servers, values), values)
+
+
+def _in_servers(rate: Rate) -> Rate:
+    """Give window and exclusions of a fit over sqrt(n) in n."""
+    low, high = (round(root**2, 9) for root in rate.window)
+    excluded = tuple(round(root**2, 9) for root in rate.excluded)
+    return dataclasses.replace(rate, window=(low, high), excluded=excluded)
+
+
+def _explained(rate: Rate, values: np.ndarray) -> Rate:
+    if not np.isnan(values).any():
+        return rate
+    notes = [rate.note, "some n left out, where the cut of the chain is felt"]
+    return dataclasses.replace(rate, note="; ".join(note for note in notes if note))
+
+
+def _beside_asymptote(
+    rate: Rate, curve: "xr.Dataset", servers: np.ndarray, values: np.ndarray
+) -> Rate:
+    """Say how far the distance is from c Gamma(1 + theta) n**(-theta/2) at the largest n."""
+    theta, known = small_exponent(curve), np.flatnonzero(np.isfinite(values))
+    if "y2_small_constant" not in curve or not known.size:
+        return rate
+    factor = float(curve["y2_small_constant"].max()) * math.gamma(1 + theta)
+    n, value = servers[known[-1]], values[known[-1]]
+    ratio = value / (factor * n ** (-theta / 2))
+    told = f"at n = {n:g} it is {ratio:.3g} times its asymptote"
+    return dataclasses.replace(rate, note="; ".join(filter(None, (rate.note, told))))
+
+
+def _identity(curve: "xr.Dataset", method: str) -> Iterator[dict[str, Any]]:
+    """Yield how far sqrt(n) E |X1| is from beta at worst, which it equals exactly."""
+    here = finite(curve, method, "scaled_idle_mean")
+    here = _uncut(here)
+    values = here["scaled_idle_mean"].values if here.sizes["n_servers"] else np.empty(0)
+    if values.size:
+        beta = float(curve["beta"])
+        worst = float(values[np.argmax(np.abs(values - beta))])
+        yield _plain_row(curve, method, here, "E (n - Q1)/sqrt(n)", "worst value", worst, beta)
+
+
+def _comparison(curve: "xr.Dataset", exact: str) -> Iterator[dict[str, Any]]:
+    """Yield the mean squared deviation of simulated means from exact ones, in standard errors."""
+    simulation = "chain_simulation"
+    if simulation not in curve["method"].values or exact == simulation:
+        return
+    here = finite(curve, simulation, MEAN)
+    trusted = _uncut(finite(curve, exact, MEAN))["n_servers"].values
+    here = here.isel(n_servers=np.isin(here["n_servers"].values, trusted))
+    there = curve[MEAN].sel({"method": exact, "n_servers": here["n_servers"]}).values
+    known = np.isfinite(there) & np.isfinite(here[f"{MEAN}_half_width"].values)
+    here, there = here.isel(n_servers=known), there[known]
+    if there.size:
+        errors = here[f"{MEAN}_half_width"].values / NORMAL_QUANTILE
+        square = float(np.mean(((here[MEAN].values - there) / errors) ** 2))
+        parameter = "chi-square per point"
+        yield _plain_row(curve, simulation, here, "E Q2/sqrt(n) - exact", parameter, square, 1.0)
+
+
+def _uncut(here: "xr.Dataset") -> "xr.Dataset":
+    """Keep the points that the cut of the chain has not changed."""
+    if "truncation_error" not in here:
+        return here
+    return here.isel(n_servers=~(here["truncation_error"].values > MOST_CUT))
+
+
+def _plain_row(
+    curve: "xr.Dataset",
+    method: str,
+    here: "xr.Dataset",
+    quantity: str,
+    parameter: str,
+    value: float,
+    expected: float,
+) -> dict[str, Any]:
+    servers = here["n_servers"].values
+    window = (float(servers[0]), float(servers[-1]))
+    rate = Rate(value, np.nan, np.nan, window, servers.size, (), "")
+    return fit_row(
+        curve, rate, method=method, quantity=quantity, parameter=parameter, expected=expected
+    )

@@ -1,0 +1,1 @@
+"""The typed form of a study's file."""

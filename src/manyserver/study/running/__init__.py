@@ -1,0 +1,1 @@
+"""Computing the points of units, watched."""
