@@ -173,6 +173,10 @@ class Estimator(ABC, Generic[P]):
         """Whether nothing but a lack of batches keeps an interval from being reliable."""
         return True
 
+    def resolves(self, batches: P, controls: Controls | None) -> bool:
+        """Whether the batches are enough for the rarest of what is estimated."""
+        return True
+
     @property
     def coordinates(self) -> Mapping[str, np.ndarray]:
         """Coordinates of the result, of dimensions of its own."""

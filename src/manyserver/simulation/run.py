@@ -188,13 +188,15 @@ class Run:
     def _precise_enough(self) -> int:
         """Replications for the precision, by the half-width of those that there are."""
         precision = self.settings.precision or math.inf
-        longer = longer_for_arrivals(self.estimator.arrivals(self.batches()), precision)
+        batches = self.batches()
+        longer = longer_for_arrivals(self.estimator.arrivals(batches), precision)
         if longer == 1:
             value, half_width = self.sojourn()
             ratio = float(half_width / value) / precision
-            if not ratio > 1:
-                return self.count  # or nothing is known
-            longer = SAFETY * ratio**2
+            resolved = self.estimator.resolves(batches, self.controls(batches))
+            if math.isnan(ratio) or (ratio <= 1 and resolved):
+                return self.count
+            longer = MOST_GROWTH if ratio <= 1 else SAFETY * ratio**2
         return max(self.count + 1, math.ceil(min(longer, MOST_GROWTH) * self.count))
 
     def extend(self, count: int) -> None:

@@ -65,8 +65,8 @@ def quantile_estimate(
     -------
     Estimate
         The half-width of the part below the quantile, by :func:`batch_ratio`, is turned into one
-        of the quantile by the quantiles that differ from it by so much. It is NaN where these do
-        not exist.
+        of the quantile by the quantiles that differ from it by so much, the further one of both.
+        It is NaN where these do not exist.
     """
     total = batches.sum(axis=0)
     value = quantile(total, edges, probability)
@@ -85,4 +85,5 @@ def quantile_estimate(
     if not 0 < bounds[0] <= bounds[-1] < 1:
         return Estimate(np.array(value), np.array(np.nan))
     low, middle, high = (quantile(total, edges, bound) for bound in bounds)
-    return Estimate(np.array(middle), np.array((high - low) / 2 if np.isfinite(high) else np.nan))
+    longer = max(high - middle, middle - low)
+    return Estimate(np.array(middle), np.array(longer if np.isfinite(high) else np.nan))

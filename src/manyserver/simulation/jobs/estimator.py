@@ -22,6 +22,7 @@ from manyserver.simulation.jobs.outputs import (
     mean_terms,
     sojourn_mean,
 )
+from manyserver.simulation.jobs.records import edges
 from manyserver.simulation.jobs.replica import JobReplica, event_rate
 from manyserver.simulation.kernels import kernel_for
 from manyserver.simulation.lengths import (
@@ -36,10 +37,13 @@ from manyserver.simulation.pilot import jobs_per_server
 from manyserver.simulation.settings import Settings
 from manyserver.sizes import SizeLaw
 from manyserver.statistics.estimates import Controls, Estimate
+from manyserver.statistics.histogram import quantile_estimate
 from manyserver.variables import DECILES, QUANTILES
 
 __all__ = ["JobsEstimator"]
 
+MOST_TO_RESOLVE = 10_000_000
+"""Jobs after which a quantile without an interval is taken to be beyond all bins."""
 RARE = 0.001
 """The warm-up lasts until jobs that are larger than all but this part of the work in service at a
 random time have left."""
@@ -194,6 +198,12 @@ class JobsEstimator(Estimator[JobPieces]):
     def reliable(self, batches: JobPieces) -> bool:
         """Whether the sizes have a variance, and all jobs were followed until they left."""
         return self.sizes.has_moment(2) and not batches.once[:, UNFINISHED].any()
+
+    def resolves(self, batches: JobPieces, controls: Controls | None) -> bool:
+        """Whether the highest quantile of the sojourn time has an interval, if it can have one."""
+        counts = batches.sojourn.sum(axis=1)
+        highest = quantile_estimate(counts, edges(), QUANTILES[-1], controls)
+        return bool(np.isfinite(highest.half_width)) or counts.sum() > MOST_TO_RESOLVE
 
     @property
     def coordinates(self) -> Mapping[str, np.ndarray]:
