@@ -25,7 +25,7 @@ LIMIT = ms.System(0.5, POOLS)
 SYSTEM = ms.System(0.5, POOLS, n_servers=4)
 POLICY = ms.policy("scheme1", d=[1, 1])
 PULL = ms.policy("pull", routers=2)
-FCFS: dict[str, Any] = {"sizes": ms.sizes("erlang", shape=2), "discipline": "fcfs"}
+FCFS: dict[str, Any] = {"sizes": ms.size_law("erlang", shape=2), "discipline": "fcfs"}
 
 RESULTS: dict[str, Callable[[], xr.Dataset]] = {
     "simulate": lambda: ms.simulate(SYSTEM, POLICY, seed=7, horizon=50),
@@ -82,7 +82,7 @@ def test_errors_that_the_documentation_names_can_be_caught_by_these_names() -> N
 
 
 def test_measured_sizes_are_told_by_their_digest() -> None:
-    laws = [ms.sizes("empirical", values=values, mean=1) for values in ([1.0, 2.0], [1.0, 3.0])]
+    laws = [ms.size_law("empirical", values=values, mean=1) for values in ([1.0, 2.0], [1.0, 3.0])]
     results = [ms.fixed_point(LIMIT, POLICY, sizes=law) for law in laws]
     told = {result.attrs["sizes"].split()[-1] for result in results}
     assert len(told) == 2
