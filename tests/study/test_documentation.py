@@ -23,7 +23,7 @@ WORDS = set(
 def models() -> Iterator[type[BaseModel]]:
     yield from (study_models.load(name).Config for name in study_models.names())
     yield from (PoolConfig, SweepConfig, RegimeSweepConfig)
-    yield from (methods.load(name).Options for name in methods.names())
+    yield from (methods.load(name).options_class for name in methods.names())
     yield from (figures.options(kind) for kind in figures.kinds())
     yield from (fits.options(kind) for kind in fits.kinds())
 

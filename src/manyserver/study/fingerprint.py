@@ -201,7 +201,9 @@ def _imports(name: str, module: _Module, exists: Callable[[str], bool]) -> Itera
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    """All statements below a node; there are far fewer of them than of expressions."""
+    """All statements below a node that are run; they are far fewer than the expressions."""
+    if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+        return
     for field in ("body", "orelse", "handlers", "finalbody", "cases"):
         inner = getattr(node, field, ())
         for child in inner if isinstance(inner, list) else ():

@@ -11,15 +11,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from manyserver import methods
+from manyserver.methods.base import Strict
 from manyserver.study.config.names import Name
 
 __all__ = ["KindConfig", "Strict", "StudyConfig", "methods_model"]
-
-
-class Strict(BaseModel):
-    """A part of the configuration, in which unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class KindConfig(Strict):
@@ -73,15 +68,15 @@ class StudyConfig(Strict):
         named = self.methods.model_fields_set
         chosen = [name for name in methods.names(self.model) if name in named]
         # `exact:` without anything has the defaults.
-        return {n: getattr(self.methods, n) or methods.load(n).Options() for n in chosen}
+        return {n: getattr(self.methods, n) or methods.load(n).options_class() for n in chosen}
 
 
 @cache
 def methods_model(model: str) -> type[Strict]:
     """Return the typed form of the key ``methods`` in studies of a model."""
     fields: dict[str, Any] = {
-        name: (methods.load(name).Options | None, Field(default=None, description=text))
-        for name, text in ((name, methods.load(name).TITLE) for name in methods.names(model))
+        one.name: (one.options_class | None, Field(default=None, description=one.title))
+        for one in map(methods.load, methods.names(model))
     }
     found = create_model(f"{model.title().replace('_', '')}Methods", __base__=Strict, **fields)
     found.__doc__ = "The methods that compute the points, each with its options."

@@ -105,8 +105,8 @@ class Timings:
         for unit in units:
             seconds += START_SECONDS
             method = unit.points[0].method
-            kernel = kernel_cache(method, self.kernels)
-            if methods.compiles(method) and kernel not in self._compiled and not kernel.exists():
+            kernel, compiles = kernel_cache(method, self.kernels), methods.load(method).compiles
+            if compiles and kernel not in self._compiled and not kernel.exists():
                 self._compiled.add(kernel)
                 seconds += COMPILE_SECONDS
         return seconds
@@ -261,9 +261,6 @@ def job_memory(unit: Unit, threads: int, attempt: int) -> int:
         1 for the first.
     """
     wanted = [point for point in unit.points if not point.left_out]
-    needed = (
-        methods.memory(point.method, *point.subject.arguments, **point.subject.keywords)
-        for point in wanted
-    )
+    needed = (methods.load(point.method).memory(point.subject.problem) for point in wanted)
     own = max(needed, default=0.0) * min(threads, len(wanted)) / 1e6
     return ceil(MEMORY + own) << (attempt - 1)

@@ -19,11 +19,6 @@ class Jobs:
     sizes: SizeLaw
     discipline: str
 
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """Keyword arguments of the functions that compute."""
-        return {"sizes": self.sizes, "discipline": self.discipline}
-
     @cached_property
     def told(self) -> dict[str, Any]:
         """All that a result depends on, as plain values.

@@ -48,18 +48,12 @@ def lay_out(config: Config, mistakes: Mistakes) -> Layout:
                 "the arrival rate is positive",
             )
     for method, options in config.methods_used.items():
-        lowest, highest = methods.load(method).BETAS  # type: ignore[attr-defined]
         for beta in betas:
-            if not lowest <= beta <= highest:
-                allowed = f"must be from {lowest:g} to {highest:g} for the method {method}"
-                mistakes.add("sweep.beta", f"beta = {beta:g}: {allowed}")
-        check = getattr(methods.load(method), "check", None)
-        if check is not None:
             try:
-                # The smallest beta has the longest relaxation time.
-                check(betas[0], options)
+                methods.load(method).check(Regime(beta, None), options)
             except ValueError as error:
-                mistakes.add(f"methods.{method}", f"{error} (beta = {betas[0]:g})")
+                mistakes.add(f"methods.{method}", f"{error} (beta = {beta:g})")
+                break
     count = len(config.methods_used) * len(betas) * len(servers)
     if count > MOST_POINTS:
         mistakes.add("sweep", f"makes {count} points; must be at most {MOST_POINTS}")
@@ -74,15 +68,16 @@ def lay_out(config: Config, mistakes: Mistakes) -> Layout:
 
 def _points(config: Config, betas: tuple[float, ...]) -> Iterator[Point]:
     for method, options in config.methods_used.items():
-        module = methods.load(method)
+        known = methods.load(method)
         for beta in betas:
             for n in config.sweep.n_servers:
-                if module.applies(beta, n):
+                regime = Regime(beta, n)
+                if known.applies(regime):
                     yield Point(
                         method,
-                        Regime(beta, n),
+                        regime,
                         labels={"beta": beta, "n_servers": n},
                         options=told_options(options),
                         study_seed=config.seed,
-                        left_out=module.refusal(beta, n, options),
+                        left_out=known.skip_reason(regime, options),
                     )
