@@ -82,7 +82,7 @@ class Registry(Generic[T]):
         """Return the names of all, in alphabetical order."""
         return tuple(sorted({*self._own, *self._outside}))
 
-    def find(self, name: str) -> type[T]:
+    def find(self, name: object) -> type[T]:
         """Return the class of a name.
 
         Raises
@@ -92,11 +92,10 @@ class Registry(Generic[T]):
         PluginError
             If it cannot be used.
         """
-        found = self._loaded.get(name) if isinstance(name, str) else None
-        if found is None:
-            found = self._found(name)
-            self._loaded[name] = found
-        return found
+        key = name if isinstance(name, str) else ""
+        if key not in self._loaded:
+            self._loaded[key] = self._found(key, name)
+        return self._loaded[key]
 
     def make(self, name: str, **parameters: Any) -> T:
         """Make an object of a dataclass from its name and parameters.
@@ -132,12 +131,12 @@ class Registry(Generic[T]):
                     return found
         raise AttributeError(f"module {self.package!r} has no attribute {attribute!r}")
 
-    def _found(self, name: str) -> type[T]:
+    def _found(self, name: str, given: object) -> type[T]:
         found = self._module(name).get(name) or self._own.get(name)
         if name not in self._outside:
             if found is None:
                 raise ValueError(
-                    f"{self.key} = {shown(name)}: unknown {self.kind}; "
+                    f"{self.key} = {shown(given)}: unknown {self.kind}; "
                     f"{suggestion(name, self.names())}"
                 )
             return found
@@ -171,7 +170,7 @@ class Registry(Generic[T]):
     def _module(self, module: str) -> dict[str, type[T]]:
         """Return the classes in one module of the package, by name; none if there is no module."""
         path = f"{self.package}.{module}"
-        if not str(module).isidentifier() or find_spec(path) is None:
+        if not module.isidentifier() or find_spec(path) is None:
             return {}
         return dict(self._classes(path))
 

@@ -14,6 +14,7 @@ from tests.study.conftest import mistakes
 
 import manyserver as ms
 from manyserver import fits, methods
+from manyserver.fits.row import columns
 from manyserver.methods.halfin_whitt import HalfinWhittMethod, HalfinWhittProblem
 from manyserver.study.cube import build_cube, write_cube
 from manyserver.study.models.halfin_whitt import Config
@@ -163,7 +164,7 @@ def test_the_portrait_is_that_of_the_fluid_model(write_regime: WriteRegime, tmp_
 def test_fits_find_the_exponents_and_the_slower_one_of_the_atom() -> None:
     cube = invented()
     table = fits.compute("halfin_whitt_rates", cube)
-    assert list(table.columns) == list(fits.COLUMNS)
+    assert list(table.columns) == columns("beta")
     assert set(table["beta"]) == {1.0}
     exponents = table[table["parameter"] == "exponent"]
     slow = exponents["quantity"] == "Kolmogorov distance of Q2/sqrt(n)"

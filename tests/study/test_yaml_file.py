@@ -277,7 +277,7 @@ def every_option() -> list[Any]:
     return [
         *(methods.load(name).options_class for name in methods.names()),
         *(figures.options(kind) for kind in figures.kinds()),
-        *(fits.options(kind) for kind in fits.kinds()),
+        *(fits.load(kind).options_class for kind in fits.kinds()),
         WorkflowConfig,
     ]
 

@@ -195,6 +195,10 @@ class Sweep:
                 subject = Dispatching(system, policy, these)
                 if not (self.served(i, system_label) and method.applies(subject.problem)):
                     continue
+                try:
+                    method.check(subject.problem, options)
+                except ValueError as error:
+                    self.mistakes.add(f"methods.{name}", error)
                 yield Point(
                     name,
                     subject,
