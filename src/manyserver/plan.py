@@ -4,21 +4,18 @@ The Snakefile and the commands ask for everything here. Making a plan checks all
 is computed for a study that could not be finished.
 """
 
-import json
 from collections.abc import Mapping
-from functools import cached_property, reduce
-from operator import or_
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from manyserver import figures, fits
 from manyserver.analysis.kinds import Kind
 from manyserver.analysis.supply import Supply
-from manyserver.study import models
 from manyserver.study.config.names import study_files, study_name, study_path
-from manyserver.study.config.workflow_config import WorkflowConfig, read_workflow_config
+from manyserver.study.config.workflow_config import read_workflow_config
 from manyserver.study.fingerprint import fingerprint
 from manyserver.study.points import canonical, digest
 from manyserver.study.study import Study, read_study
@@ -31,20 +28,10 @@ from manyserver.validation import (
     validated,
 )
 
-__all__ = ["Plan", "schemas"]
+__all__ = ["Plan"]
 
 OF_METHODS = ("methods", "method", "limit")
 """Options of figures and fits that name methods of the study."""
-
-
-def schemas() -> dict[str, str]:
-    """Return the JSON schemas of ``config.yaml`` and of a study's file, for editors."""
-    configs: Any = reduce(or_, [models.load(name).config_class for name in models.names()])
-    found = {
-        "config": WorkflowConfig.model_json_schema(),
-        "study": TypeAdapter(configs).json_schema(),
-    }
-    return {name: json.dumps(schema, indent=2) + "\n" for name, schema in found.items()}
 
 
 class Plan:

@@ -139,4 +139,5 @@ def load(kind: str, model: str | None = None) -> Any:
     """
     module = discovery.load(__name__, kind, "figure", SUPPORT, model)
     module.options_class = module.Options  # type: ignore[attr-defined]
+    module.name, module.title = kind, str(module.__doc__).split("\n\n")[0]  # type: ignore[attr-defined]
     return module

@@ -23,8 +23,8 @@ __all__ = ["FAILED", "Fit", "FitOptions", "compute", "failure", "fit_row", "kind
 FAILED = "failed: "
 """Beginning of the note in the row of a fit that failed."""
 
-_REGISTRY: ModelRegistry[Fit[Any]] = ModelRegistry("fit", Fit, __name__, key="kind")
-kinds, load = _REGISTRY.names, _REGISTRY.get
+REGISTRY: ModelRegistry[Fit[Any]] = ModelRegistry("fit", Fit, __name__, key="kind")
+kinds, load = REGISTRY.names, REGISTRY.get
 
 
 def compute(

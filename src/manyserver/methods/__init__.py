@@ -11,8 +11,8 @@ from manyserver.registry import ModelRegistry
 
 __all__ = ["METHOD", "ROLE", "Draws", "Method", "Problem", "Role", "load", "names"]
 
-_REGISTRY: ModelRegistry[Method[Any, Any]] = ModelRegistry("method", Method, __name__)
-load = _REGISTRY.get
+REGISTRY: ModelRegistry[Method[Any, Any]] = ModelRegistry("method", Method, __name__)
+load = REGISTRY.get
 
 
 def names(model: str | None = None, *roles: Role) -> tuple[str, ...]:
@@ -23,5 +23,5 @@ def names(model: str | None = None, *roles: Role) -> tuple[str, ...]:
     >>> names("halfin_whitt", Role.LIMIT)
     ('diffusion',)
     """
-    known = _REGISTRY.names(model)
+    known = REGISTRY.names(model)
     return tuple(name for name in known if not roles or load(name).role in roles)

@@ -20,7 +20,8 @@ class Options(Strict):
     """Options of the exact law."""
 
     third_customers: int = Field(default=100, ge=10)
-    """Most servers with which servers can have three customers, not two; time grows like n**3."""
+    """Most servers with which servers can have three customers, not two; time grows like n**3,
+    to four seconds for 400."""
     max_states: int = Field(default=30_000_000, ge=1)
     """Most states; a point that needs more is left out as too large. A second computes about
     twenty million."""

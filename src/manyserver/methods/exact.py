@@ -24,7 +24,7 @@ class Options(Strict):
     """Options of the exact chain."""
 
     max_states: int = Field(default=100_000, ge=1)
-    """Most states of the Markov chain; a system that needs more is left out as too large."""
+    """Most states of the Markov chain; a system that needs more is left out as `too large`."""
     tolerance: float = Field(default=1e-12, ge=1e-13, le=0.01)
     """Largest relative error of the mean number of jobs."""
     moments: bool = False

@@ -23,12 +23,12 @@ __all__ = [
     "policy_class",
 ]
 
-_REGISTRY = Registry("policy", Policy, __name__)
-names, policy_class = _REGISTRY.names, _REGISTRY.find
+REGISTRY = Registry("policy", Policy, __name__)
+names, policy_class = REGISTRY.names, REGISTRY.find
 
 
 def __getattr__(name: str) -> Any:
-    return _REGISTRY.exported(name)
+    return REGISTRY.exported(name)
 
 
 def policy(name: str, **parameters: Any) -> Policy:
@@ -59,4 +59,4 @@ def policy(name: str, **parameters: Any) -> Policy:
     >>> ms.policies.Scheme1(d=(2, 2))
     Scheme1(d=(2, 2), replacement=False)
     """
-    return _REGISTRY.make(name, **parameters)
+    return REGISTRY.make(name, **parameters)

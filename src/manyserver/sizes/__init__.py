@@ -12,12 +12,12 @@ from manyserver.sizes.base import SizeLaw
 
 __all__ = ["SizeLaw", "names", "size_class", "size_law"]
 
-_REGISTRY = Registry("law", SizeLaw, __name__)
-names, size_class = _REGISTRY.names, _REGISTRY.find
+REGISTRY = Registry("law", SizeLaw, __name__)
+names, size_class = REGISTRY.names, REGISTRY.find
 
 
 def __getattr__(name: str) -> Any:
-    return _REGISTRY.exported(name)
+    return REGISTRY.exported(name)
 
 
 def size_law(name: str, **parameters: Any) -> SizeLaw:
@@ -49,4 +49,4 @@ def size_law(name: str, **parameters: Any) -> SizeLaw:
     >>> float(ms.sizes.Hyperexponential(scv=4).quantile(0.99).round(3))
     10.746
     """
-    return _REGISTRY.make(name, **parameters)
+    return REGISTRY.make(name, **parameters)

@@ -50,17 +50,20 @@ class StudyConfig(Strict):
     methods: Strict
     """The methods and their options."""
     seed: int = Field(default=1, ge=0)
-    """Seed of all random numbers; two studies with the same seed share their points."""
+    """Seed of all random numbers; studies with equal seeds share their points."""
     unit: tuple[str, ...]
-    """Points that share these axes are computed by one job."""
+    """Points that agree on these axes are computed by one job. Changing it computes nothing
+    again."""
     unit_points: int | None = Field(default=None, ge=1)
-    """Most points that one job computes; by default all that share the axes of `unit`."""
+    """Most points that one job computes; larger units are split. By default there is no bound."""
     allow_failures: bool = False
-    """Whether the study is accepted even if points of it could not be computed."""
+    """Whether a run is a success even if points could not be computed. They have the status
+    `failed` and a `reason` in the cube, and are not tried again until something else changes;
+    without this key, the next run tries them again."""
     figures: tuple[KindConfig, ...] = ()
-    """The figures."""
+    """The figures; see below."""
     fits: tuple[KindConfig, ...] = ()
-    """The fits."""
+    """The fits; see below."""
 
     @property
     def methods_used(self) -> dict[str, BaseModel]:

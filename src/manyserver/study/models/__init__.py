@@ -12,8 +12,8 @@ from manyserver.study.models.base import Model
 
 __all__ = ["Model", "axes", "load", "names"]
 
-_REGISTRY: Registry[Model[Any]] = Registry("model", Model, __name__, key="model")
-names = _REGISTRY.names
+REGISTRY: Registry[Model[Any]] = Registry("model", Model, __name__, key="model")
+names = REGISTRY.names
 
 
 def load(name: object) -> Model[Any]:
@@ -24,7 +24,7 @@ def load(name: object) -> Model[Any]:
     ValueError
         If there is no such model.
     """
-    return _REGISTRY.find(name)()
+    return REGISTRY.find(name)()
 
 
 def axes() -> tuple[str, ...]:
