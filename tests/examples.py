@@ -6,20 +6,25 @@ from pathlib import Path
 PAGE = (Path(__file__).parents[1] / "docs" / "adding.md").read_text()
 SOURCES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 (PYPROJECT,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-FOLDERS = {"policies": "FastFirst", "sizes": "Uniform", "methods": "Rough", "fits": "WaitingPower"}
+FOLDERS = {
+    "policies": "FastFirst",
+    "sizes": "Uniform",
+    "methods": "RoughChain",
+    "fits": "WaitingPower",
+}
 STUDY = """
 title: Plug-ins
 systems:
   one: {pools: [{fraction: 1, speed: 1}]}
 policies:
   - {name: fast_first, d: 2}
-sweep: {load: 0.5, n_servers: [10, 20, 40, limit]}
-methods: {mean_field: {}, rough_simulation: {horizon: 50}}
+sweep: {load: 0.5, n_servers: [3, 4, 5, limit]}
+methods: {mean_field: {}, rough_chain: {}}
 fits:
   - {kind: waiting_power}
-  - {kind: finite_size}
+  - {kind: finite_size, method: rough_chain}
 """
-"""Fits ask for a simulation by its role."""
+"""The first fit finds the method by its role."""
 JOBS = """
 title: Plug-ins with jobs
 systems:

@@ -23,7 +23,7 @@ GRID = np.concatenate([[0.0], np.geomspace(1e-5, 1e9, 20_000)])
 
 
 def test_the_registry_finds_every_law() -> None:
-    assert set(names()) == {
+    assert set(names()) >= {
         "deterministic",
         "empirical",
         "erlang",
@@ -117,9 +117,7 @@ def test_samples(law: SizeLaw) -> None:
 def test_phases_are_the_same_law(law: SizeLaw) -> None:
     phases = law.phases()
     if phases is None:
-        assert law.name in {"deterministic", "empirical", "lognormal", "pareto", "power_law"} | {
-            "weibull"
-        }
+        assert law.name not in {"erlang", "exponential", "hyperexponential", "phase_type"}
         return
     other = ms.size_law("phase_type", alpha=phases[0].tolist(), T=phases[1].tolist())
     x = np.linspace(0, 20, 60)
