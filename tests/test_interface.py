@@ -21,7 +21,10 @@ from manyserver.sizes import size_class
 
 DOCS = Path(__file__).parents[1] / "docs"
 API = runpy.run_path(str(DOCS / "conf.py"))["with_plugins"]((DOCS / "api.md").read_text())
-LISTED = set(re.findall(r"^\.\. auto(?:function|class|exception):: (\S+)$", API, re.MULTILINE))
+LISTED = {
+    path.removeprefix("manyserver.") if path.count(".") == 1 else path
+    for path in re.findall(r"^\.\. auto(?:function|class|exception):: (\S+)$", API, re.MULTILINE)
+}
 POOLS = [ms.Pool("1/2", "2/3"), ms.Pool("1/2", "4/3", buffer=9)]
 LIMIT = ms.System(0.5, POOLS)
 SYSTEM = ms.System(0.5, POOLS, n_servers=4)

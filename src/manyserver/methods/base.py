@@ -109,6 +109,9 @@ class Method(ABC, Generic[P, Options]):
         The variable without which a result is wrong.
     takes_sizes : bool
         Whether it also solves problems with job sizes and a discipline.
+    seconds : tuple of float
+        CPU time of a point, and of the longest ones, on a computer of 2024: a guess until points
+        are stored.
     """
 
     name: ClassVar[str]
@@ -121,6 +124,7 @@ class Method(ABC, Generic[P, Options]):
     starts_from: ClassVar[tuple[str, ...]] = ()
     primary_variable: ClassVar[str] = "sojourn_mean"
     takes_sizes: ClassVar[bool] = False
+    seconds: ClassVar[tuple[float, float]] = (0.2, 2.0)
 
     @abstractmethod
     def compute(self, problem: P, options: Options, draws: Draws) -> "xr.Dataset":

@@ -38,6 +38,7 @@ class Exact(Method[DispatchingProblem, Options]):
     title = "Exact Markov chain, at small finite n_servers."
     role = Role.EXACT
     options_class = Options
+    seconds = (0.2, 10.0)
 
     def skip_reason(self, problem: DispatchingProblem, options: Options) -> str:
         """Say if even the fewest states that could do are too many."""

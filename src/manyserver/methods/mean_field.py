@@ -27,6 +27,7 @@ class MeanField(Method[DispatchingProblem, Options]):
     title = "Fixed point of the mean field, at n_servers = limit."
     role = Role.LIMIT
     options_class = Options
+    seconds = (0.01, 2.0)
     takes_sizes = True
 
     def compute(self, problem: DispatchingProblem, options: Options, draws: Draws) -> "xr.Dataset":

@@ -36,6 +36,7 @@ class RefinedMeanField(Method[DispatchingProblem, Options]):
     title = "Mean field to order 1/N, at finite n_servers."
     role = Role.EXPANSION
     options_class = Options
+    seconds = (0.02, 2.0)
 
     def compute(self, problem: DispatchingProblem, options: Options, draws: Draws) -> "xr.Dataset":
         """Expand around the fixed point; where that is impossible the result is a status alone."""

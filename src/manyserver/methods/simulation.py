@@ -50,6 +50,7 @@ class Simulation(Method[DispatchingProblem, Options]):
     title = "Simulation, at finite n_servers."
     role = Role.SIMULATION
     options_class = Options
+    seconds = (0.15, 10.0)
     random = True
     compiles = True
     # A run starts at the mean-field fixed point and warms up for several relaxation times, until

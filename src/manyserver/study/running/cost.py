@@ -1,7 +1,7 @@
 """How long points will take, from what stored ones took; at first from a rough guess."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from math import ceil
 from pathlib import Path
@@ -50,18 +50,6 @@ class Cost:
     worst: float
     guessed: bool = False
     """Whether it rests on no stored point of the method."""
-
-
-GUESSES = {
-    "mean_field": Cost(0.01, 2.0),
-    "refined_mean_field": Cost(0.02, 2.0),
-    "simulation": Cost(0.15, 10.0),
-    "exact": Cost(0.2, 10.0),
-}
-"""Times of points of a method without stored ones, as they are in the studies that come with the
-package, on a computer of 2024."""
-GUESS = Cost(0.2, 2.0)
-"""The same, for other methods."""
 
 
 class Timings:
@@ -121,7 +109,7 @@ class Timings:
         found = islice(self._read(f"{method}-*/*.jsonl"), MOST_READ)
         seconds = [stored.seconds for stored in found]
         if not seconds:
-            return replace(GUESSES.get(method, GUESS), guessed=True)
+            return Cost(*methods.load(method).seconds, guessed=True)
         return Cost(sum(seconds) / len(seconds), max(seconds))
 
     def _read(self, pattern: str) -> Iterable["_Timing"]:
@@ -201,7 +189,7 @@ def time_left(expected: Mapping[Name, Expected], states: Mapping[Name, State]) -
 
     Examples
     --------
-    >>> units = {("a", "one"): Expected(12, "exact", None), ("a", "two"): Expected(9, "x", None)}
+    >>> units = {("a", "one"): Expected(12, "x", None), ("a", "two"): Expected(9, "y", None)}
     >>> time_left(units, {("a", "one"): State(total=12, computed=4, seconds=2.0)})
     Left(seconds=4.0, complete=False)
     """
