@@ -60,3 +60,11 @@ def test_classes_are_exported_by_their_names() -> None:
             assert getattr(package, found.__name__) is found
     with pytest.raises(AttributeError, match="no attribute 'Scheme3'"):
         _ = ms.policies.Scheme3
+
+
+def test_a_name_that_two_files_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = Registry("policy", Policy, "manyserver.policies")
+    other = type("Other", (Mine,), {"name": "sq", "__module__": "manyserver.policies.jsq"})
+    monkeypatch.setattr("manyserver.policies.jsq.Other", other, raising=False)
+    with pytest.raises(PluginError, match=r"the policy 'sq': \S+\.jsq and \S+\.sq have one of"):
+        registry.names()

@@ -109,7 +109,7 @@ def required_methods(cube: "xr.Dataset", *wanted: str | Role) -> list[str]:
             select(cube, **{METHOD: [one]})
         elif not method_of(cube, one):
             there = ", ".join(str(name) for name in cube[METHOD].values)
-            raise ValueError(f"{METHOD}: the cube has none for the {one.value}, but {there}")
+            raise ValueError(f"{METHOD}: none in the cube has the role {one.value}; it has {there}")
     return methods_of(cube, *wanted)
 
 
