@@ -30,7 +30,6 @@ def test_an_entry_point_is_found(registry: Registry[Policy]) -> None:
     assert set(registry.names()) == {*ms.policies.names(), "mine"}
     assert registry.find("mine") is Mine
     assert registry.make("mine", ties="fastest") == Mine(ties="fastest")
-    assert registry.exported("Mine") is Mine
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ class Registry(Generic[T]):
                 told = suggestion(key, known)
                 raise ValueError(f"{key} = {value!r}: unknown parameter of {which}; {told}")
         for key, field in known.items():
-            if field.default is MISSING and key not in parameters:
+            if field.default is field.default_factory is MISSING and key not in parameters:
                 raise ValueError(f"{key}: is missing; {which} needs it")
         return chosen(**parameters)
 
@@ -126,7 +126,7 @@ class Registry(Generic[T]):
         """
         # Other attributes are modules, which Python looks up as they are imported.
         if attribute[:1].isupper():
-            for found in map(self.find, self.names()):
+            for found in self._own.values():
                 if found.__name__ == attribute:
                     return found
         raise AttributeError(f"module {self.package!r} has no attribute {attribute!r}")

@@ -30,6 +30,8 @@ CONFORM = (
     "src/manyserver/fits",
 )
 """What walks over all plug-ins."""
+NUMERICS = ("tests/joining/test_law.py", "tests/exact/test_exact.py", "tests/sizes/test_sizes.py")
+"""What walks over all policies and laws, and takes longer for all of them."""
 
 
 def build(project: "Project") -> None:
@@ -76,8 +78,9 @@ def test_a_file_conforms(new_project: Callable[[], "Project"]) -> None:
     project.edit('    "erlang"', '    "uniform": [{}],\n    "erlang"', "tests/sizes/laws.py")
     project.study.unlink()
     project.ask("schema")
-    said = project.run("pytest", "-q", "-x", "-p", "no:cacheprovider", *CONFORM)
-    assert re.search(r"^\d+ passed", said, re.MULTILINE)
+    for tests in (CONFORM, ("-k", "FastFirst or Uniform", *NUMERICS)):
+        said = project.run("pytest", "-q", "-x", "-p", "no:cacheprovider", *tests)
+        assert re.search(r"^\d+ passed", said, re.MULTILINE)
 
 
 def wheel(folder: Path) -> Path:
