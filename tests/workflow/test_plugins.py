@@ -126,5 +126,6 @@ def test_a_package_of_its_own(new_project: Callable[[], "Project"], tmp_path: Pa
     assert any("rough_chain: its code changed" in line for line in project.ask("why", "tiny"))
     # And what cannot be imported is told.
     source.write_text("import nothing_of_this_name")
-    (told,) = project.run("manyserver", "check", "tiny", code=1).splitlines()
-    assert "the method 'rough_chain' of the package my-policies: cannot import" in told
+    for verb in (("check", "tiny"), ("schema",)):
+        (told,) = project.run("manyserver", *verb, code=1).splitlines()
+        assert "the method 'rough_chain' of the package my-policies: cannot import" in told
