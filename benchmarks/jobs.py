@@ -45,7 +45,7 @@ def numbers(n_servers: int) -> Run:
 def jobs(n_servers: int, ps: bool, law: str = "exponential", **parameters: object) -> Run:
     """Simulate jobs, with pieces as short as they can be in a run."""
     one, start = system(n_servers)
-    replica = JobReplica(one, SQ2, ms.sizes(law, **parameters), ps, start, (1,))
+    replica = JobReplica(one, SQ2, ms.size_law(law, **parameters), ps, start, (1,))
     time_each = ARRIVALS / LOAD / n_servers
     pieces = max(1, round(time_each))
     records = make_records(1, 1e9, 1, ps, replica.bounds)

@@ -1,5 +1,7 @@
 """Configuration of the documentation: ``uv run --group docs sphinx-build -W docs docs/_build``."""
 
+import re
+from importlib import import_module
 from importlib.metadata import version as installed_version
 
 project = "manyserver"
@@ -21,3 +23,23 @@ numpydoc_show_class_members = False
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "manyserver"
+
+
+def with_plugins(text):
+    """Replace each line ``.. plugins:: PACKAGE`` by one for every class that its registry finds."""
+
+    def directives(match):
+        registry = import_module(match[1]).REGISTRY
+        classes = map(registry.find, registry.names())
+        return "\n".join(f".. autoclass:: {one.__module__}.{one.__name__}" for one in classes)
+
+    return re.sub(r"^\.\. plugins:: (\S+)$", directives, text, flags=re.MULTILINE)
+
+
+def setup(app):
+    """Read all pages with the plug-ins in them."""
+
+    def read(app, name, source):
+        source[0] = with_plugins(source[0])
+
+    app.connect("source-read", read)

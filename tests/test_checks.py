@@ -31,7 +31,7 @@ def test_numbers(number: object) -> None:
     assert checked_number("x", number) == 2
     assert ms.Pool(1, number).speed == 2  # type: ignore[arg-type]
     assert ms.System(number, [ms.Pool(1, 4)]).arrival_rate == 2  # type: ignore[arg-type]
-    assert ms.sizes("weibull", shape=number).parameters["shape"] == 2
+    assert ms.size_law("weibull", shape=number).parameters["shape"] == 2
 
 
 @pytest.mark.parametrize("number", [2, np.int64(2), np.array(2)])
@@ -40,7 +40,7 @@ def test_integers(number: object) -> None:
     assert ms.Pool(1, 1, number).buffer == 2  # type: ignore[arg-type]
     assert ms.System(0.5, [ms.Pool(1, 1)], number).n_servers == 2  # type: ignore[arg-type]
     assert ms.policy("sq", d=number).parameters["d"] == 2
-    assert ms.sizes("erlang", shape=number).parameters["shape"] == 2
+    assert ms.size_law("erlang", shape=number).parameters["shape"] == 2
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import builtins
 import inspect
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,14 +19,18 @@ from manyserver.origin import ORIGIN, VERSION
 from manyserver.sizes import names as size_names
 from manyserver.sizes import size_class
 
-API = (Path(__file__).parents[1] / "docs" / "api.md").read_text()
-LISTED = set(re.findall(r"^\.\. auto(?:function|class|exception):: (\S+)$", API, re.MULTILINE))
+DOCS = Path(__file__).parents[1] / "docs"
+API = runpy.run_path(str(DOCS / "conf.py"))["with_plugins"]((DOCS / "api.md").read_text())
+LISTED = {
+    path.removeprefix("manyserver.") if path.count(".") == 1 else path
+    for path in re.findall(r"^\.\. auto(?:function|class|exception):: (\S+)$", API, re.MULTILINE)
+}
 POOLS = [ms.Pool("1/2", "2/3"), ms.Pool("1/2", "4/3", buffer=9)]
 LIMIT = ms.System(0.5, POOLS)
 SYSTEM = ms.System(0.5, POOLS, n_servers=4)
 POLICY = ms.policy("scheme1", d=[1, 1])
 PULL = ms.policy("pull", routers=2)
-FCFS: dict[str, Any] = {"sizes": ms.sizes("erlang", shape=2), "discipline": "fcfs"}
+FCFS: dict[str, Any] = {"sizes": ms.size_law("erlang", shape=2), "discipline": "fcfs"}
 
 RESULTS: dict[str, Callable[[], xr.Dataset]] = {
     "simulate": lambda: ms.simulate(SYSTEM, POLICY, seed=7, horizon=50),
@@ -69,6 +74,43 @@ def test_the_reference_lists_all_that_is_public() -> None:
     assert {f"{chosen.__module__}.{chosen.__name__}" for chosen in classes} - LISTED == set()
 
 
+class Mine(ms.policies.SQ):  # type: ignore[misc]
+    """A policy that no registry knows."""
+
+    name = "mine"
+
+
+class Sizes(ms.sizes.Erlang):  # type: ignore[misc]
+    """A law that no registry knows."""
+
+    name = "my_sizes"
+
+
+USES: dict[str, Callable[[ms.Policy, ms.SizeLaw], xr.Dataset]] = {
+    "simulate": lambda mine, law: ms.simulate(SYSTEM, mine, seed=7, horizon=50),
+    "simulate jobs": lambda mine, law: ms.simulate(
+        SYSTEM, mine, sizes=law, discipline="fcfs", seed=7, horizon=50
+    ),
+    "compare": lambda mine, law: ms.compare(SYSTEM, [mine, PULL], sizes=law, seed=7, horizon=50),
+    "exact": lambda mine, law: ms.exact(SYSTEM, mine, tolerance=1e-6),
+    "fixed_point": lambda mine, law: ms.fixed_point(LIMIT, mine),
+    "fixed_point jobs": lambda mine, law: ms.fixed_point(LIMIT, mine, sizes=law),
+    "refine": lambda mine, law: ms.refine(SYSTEM, mine),
+    "mean_field": lambda mine, law: ms.mean_field(LIMIT, mine, [0, 1], start=LIMIT),
+    "sojourn_law": lambda mine, law: ms.sojourn_law(LIMIT, mine, discipline="ps"),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_a_policy_and_a_law_of_your_own_work_at_once(name: str) -> None:
+    """The same values as those that they derive from: it is the same code."""
+    mine = USES[name](Mine(d=2), Sizes(shape=2))
+    expected = USES[name](ms.policy("sq", d=2), ms.size_law("erlang", shape=2))
+    assert "Mine(d=2" in mine.attrs.get("policy", str(mine.coords))
+    labels = [name for name in ("policy",) if name in mine.coords]
+    xr.testing.assert_equal(mine.drop_vars(labels), expected.drop_vars(labels))
+
+
 def test_errors_that_the_documentation_names_can_be_caught_by_these_names() -> None:
     inner = [getattr(ms.halfin_whitt, name) for name in ms.halfin_whitt.__all__]
     named: set[str] = set()
@@ -82,7 +124,7 @@ def test_errors_that_the_documentation_names_can_be_caught_by_these_names() -> N
 
 
 def test_measured_sizes_are_told_by_their_digest() -> None:
-    laws = [ms.sizes("empirical", values=values, mean=1) for values in ([1.0, 2.0], [1.0, 3.0])]
+    laws = [ms.size_law("empirical", values=values, mean=1) for values in ([1.0, 2.0], [1.0, 3.0])]
     results = [ms.fixed_point(LIMIT, POLICY, sizes=law) for law in laws]
     told = {result.attrs["sizes"].split()[-1] for result in results}
     assert len(told) == 2

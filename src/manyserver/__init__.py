@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from manyserver import policies, sizes
 from manyserver.compare import compare
 from manyserver.exact import TooManyStates, exact
 from manyserver.mean_field import (
@@ -15,9 +16,9 @@ from manyserver.mean_field import (
     relaxation_time,
 )
 from manyserver.model import Pool, System, UnstableSystem
-from manyserver.policies import policy
+from manyserver.policies import Policy, policy
 from manyserver.simulate import simulate
-from manyserver.sizes import sizes
+from manyserver.sizes import SizeLaw, size_law
 from manyserver.sojourn import sojourn_law
 from manyserver.version import __version__
 
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CriticalLoad",
     "NotSmooth",
+    "Policy",
     "Pool",
+    "SizeLaw",
     "System",
     "TooManyStates",
     "UnstableSystem",
@@ -37,12 +40,14 @@ __all__ = [
     "fixed_point",
     "halfin_whitt",
     "mean_field",
+    "policies",
     "policy",
     "pull_asymptotics",
     "pull_fixed_point",
     "refine",
     "relaxation_time",
     "simulate",
+    "size_law",
     "sizes",
     "sojourn_law",
 ]

@@ -10,6 +10,7 @@ import click
 
 from manyserver.commands import SECTIONS
 from manyserver.commands.base import FILE
+from manyserver.registry import PluginError
 from manyserver.validation import ConfigError
 from manyserver.version import __version__
 
@@ -48,6 +49,7 @@ class _Group(click.Group):
             DamagedFile,
             FailedPoints,
             FolderInUse,
+            PluginError,
             UnknownFile,
             WriteError,
         ) as error:

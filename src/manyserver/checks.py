@@ -3,7 +3,10 @@
 Numbers of numpy are numbers, also as arrays without dimensions; truth values are none.
 """
 
+import difflib
 import math
+import reprlib
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -18,10 +21,20 @@ __all__ = [
     "checked_range",
     "plain",
     "refusal",
+    "shown",
+    "suggestion",
 ]
 
 LONGEST = 200
 """Characters of a value that an error shows."""
+
+MOST_NAMES = 50
+"""Names that a suggestion lists."""
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 80
+_REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = 10
+_WORDS = {None: "null", True: "true", False: "false"}
 
 Kind = TypeVar("Kind")
 
@@ -133,3 +146,31 @@ def checked_kind(name: str, value: object, kind: type[Kind], allowed: str) -> Ki
     if not isinstance(value, kind):
         raise refusal(name, value, allowed)
     return value
+
+
+def shown(value: object) -> str:
+    """Write a value for a message: as YAML has it, and shortened where it is long.
+
+    Examples
+    --------
+    >>> shown("a"), shown(None), shown(list(range(10**5)))
+    ("'a'", 'null', '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...]')
+    """
+    if value is None or isinstance(value, bool):
+        return _WORDS[value]
+    return _REPR.repr(value)
+
+
+def suggestion(word: str, allowed: Iterable[str]) -> str:
+    """Say which words are allowed, and which one was probably meant.
+
+    Examples
+    --------
+    >>> suggestion("polices", ["policies", "systems"])
+    "did you mean 'policies'? Allowed: policies, systems"
+    """
+    known = sorted(allowed)
+    near = difflib.get_close_matches(str(word), known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    more = ", ..." if len(known) > MOST_NAMES else ""
+    return f"{hint}Allowed: {', '.join(known[:MOST_NAMES]) or 'none'}{more}"

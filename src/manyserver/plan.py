@@ -4,21 +4,18 @@ The Snakefile and the commands ask for everything here. Making a plan checks all
 is computed for a study that could not be finished.
 """
 
-import json
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property, reduce
-from operator import or_
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from manyserver import figures, fits
+from manyserver.analysis.kinds import Kind
 from manyserver.analysis.supply import Supply
-from manyserver.study import models
 from manyserver.study.config.names import study_files, study_name, study_path
-from manyserver.study.config.workflow_config import WorkflowConfig, read_workflow_config
+from manyserver.study.config.workflow_config import read_workflow_config
 from manyserver.study.fingerprint import fingerprint
 from manyserver.study.points import canonical, digest
 from manyserver.study.study import Study, read_study
@@ -31,17 +28,10 @@ from manyserver.validation import (
     validated,
 )
 
-__all__ = ["Plan", "schemas"]
+__all__ = ["Plan"]
 
-
-def schemas() -> dict[str, str]:
-    """Return the JSON schemas of ``config.yaml`` and of a study's file, for editors."""
-    configs: Any = reduce(or_, [models.load(name).Config for name in models.names()])
-    found = {
-        "config": WorkflowConfig.model_json_schema(),
-        "study": TypeAdapter(configs).json_schema(),
-    }
-    return {name: json.dumps(schema, indent=2) + "\n" for name, schema in found.items()}
+OF_METHODS = ("methods", "method", "limit")
+"""Options of figures and fits that name methods of the study."""
 
 
 class Plan:
@@ -142,7 +132,7 @@ class Plan:
             told = f"study {study}: there is no figure {shown(title)}"
             raise ConfigError([f"{told}; {suggestion(title, items)}"])
         item = items[title]
-        return item.kind, figures.options(item.kind).model_validate(item.options)
+        return item.kind, figures.load(item.kind).options_class(**item.options)
 
     def figure_titles(self, study: str) -> list[str]:
         """Return the names of all figures of a study."""
@@ -151,7 +141,7 @@ class Plan:
     def fits(self, study: str) -> list[tuple[str, str, BaseModel]]:
         """Return the name, the kind and the options of every fit."""
         return [
-            (item.title, item.kind, fits.options(item.kind).model_validate(item.options))
+            (item.title, item.kind, fits.load(item.kind).options_class(**item.options))
             for item in self.study(study).config.fits
         ]
 
@@ -181,7 +171,7 @@ class Plan:
     def fits_digest(self, study: str) -> str:
         """Short digest of all that the table of fits depends on but the cube."""
         items = [(title, kind, options.model_dump()) for title, kind, options in self.fits(study)]
-        modules = sorted({f"{fits.__name__}.{kind}" for _, kind, _ in items})
+        modules = sorted({type(fits.load(kind)).__module__ for _, kind, _ in items})
         return _mark(canonical(items), fingerprint(fits.__name__, *modules))
 
     def figure_digest(self, study: str, title: str) -> str:
@@ -198,13 +188,12 @@ def _mark(settings: str, code: str) -> str:
 
 def _check_kinds(study: Study) -> None:
     errors: list[str] = []
-    registries: dict[str, ModuleType] = {"figures": figures, "fits": fits}
-    for key, registry in registries.items():
+    for key, load in (("figures", figures.load), ("fits", fits.load)):
         for i, item in enumerate(getattr(study.config, key)):
             inside = f"{key}[{i}]"
             try:
-                model = registry.options(item.kind, study.config.model)
-                options = validated(model, item.options, study.document, inside=inside)
+                kind: Kind[Any] = load(item.kind, study.config.model)
+                options = validated(kind.options_class, item.options, study.document, inside=inside)
             except ConfigError as error:
                 errors.extend(error.lines)
             except ValueError as error:
@@ -215,25 +204,22 @@ def _check_kinds(study: Study) -> None:
                     place = f"{inside}.{option}"
                     errors.append(f"{study.document.at(place)}: {place} = {told}")
                 if not unknown:
-                    lacks = _lacks(registry.load(item.kind).needs, study, options)
+                    lacks = filter(None, kind.needs(_supply(study, options), options))
                     where = study.document.at(inside)
                     errors.extend(f"{where}: {inside}: {item.kind} needs {what}" for what in lacks)
     if errors:
         raise ConfigError(errors)
 
 
-def _lacks(
-    needs: Callable[[Supply, BaseModel], Iterable[str]], study: Study, options: BaseModel
-) -> list[str]:
-    """Say what a kind needs that the study cannot feed it."""
-    supply = Supply(study.points, study.config.methods_used, study.layout.axes, options)
-    return [what for what in needs(supply, options) if what]
+def _supply(study: Study, options: BaseModel) -> Supply:
+    config = study.config
+    return Supply(config.model, study.points, config.methods_used, study.layout.axes, options)
 
 
 def _unknown(options: BaseModel, study: Study) -> list[tuple[str, str]]:
     """Say which values in a kind's options are not on the axes of the study, by their keys."""
     methods = list(study.config.methods_used)
-    known = {**study.layout.choices, **dict.fromkeys(("methods", "method", "limit"), methods)}
+    known = {**study.layout.choices, **dict.fromkeys(OF_METHODS, methods)}
     lines = []
     for key, allowed in known.items():
         value = getattr(options, key, None)

@@ -64,7 +64,7 @@ def simulate(
         With a number of servers.
     policy : Policy
     sizes : SizeLaw, optional
-        Law of the job sizes, of mean one, from :func:`manyserver.sizes`; then every job is
+        Law of the job sizes, of mean one, from :func:`manyserver.size_law`; then every job is
         followed. Only the numbers of jobs are simulated, for exponential sizes, if neither this
         nor `discipline` is given.
     discipline : {"ps", "fcfs"}, optional
@@ -153,7 +153,7 @@ def simulate(
     >>> result = ms.simulate(system, ms.policy("sq", d=2), precision=0.0005)
     >>> bool(result.precision_met), round(float(result.sojourn_mean), 2)
     (True, 1.27)
-    >>> sizes = ms.sizes("hyperexponential", scv=4)
+    >>> sizes = ms.size_law("hyperexponential", scv=4)
     >>> jobs = ms.simulate(system, ms.policy("sq", d=2), sizes=sizes, discipline="fcfs")
     >>> bool(jobs.precision_met), round(float(jobs.sojourn_quantile.sel(quantile=0.99)))
     (True, 15)

@@ -1,9 +1,7 @@
 """Check plain values against a pydantic model, with one line for each thing that is wrong."""
 
-import difflib
 import json
 import re
-import reprlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,31 +11,14 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from manyserver.checks import shown, suggestion
+
 __all__ = ["ConfigError", "Document", "Mistakes", "shown", "suggestion", "validated"]
 
 M = TypeVar("M", bound=BaseModel)
 
 MOST_LINES = 50
 LONGEST_LINE = 2000
-MOST_NAMES = 50
-
-_REPR = reprlib.Repr()
-_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 80
-_REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = 10
-_WORDS = {None: "null", True: "true", False: "false"}
-
-
-def shown(value: object) -> str:
-    """Write a value for a message: as YAML has it, and shortened where it is long.
-
-    Examples
-    --------
-    >>> shown("a"), shown(None), shown(list(range(10**5)))
-    ("'a'", 'null', '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...]')
-    """
-    if value is None or isinstance(value, bool):
-        return _WORDS[value]
-    return _REPR.repr(value)
 
 
 class ConfigError(ValueError):
@@ -129,21 +110,6 @@ class Mistakes:
         """Raise a ConfigError if anything was wrong so far."""
         if self.lines:
             raise ConfigError(self.lines)
-
-
-def suggestion(word: str, allowed: Iterable[str]) -> str:
-    """Say which words are allowed, and which one was probably meant.
-
-    Examples
-    --------
-    >>> suggestion("polices", ["policies", "systems"])
-    "did you mean 'policies'? Allowed: policies, systems"
-    """
-    known = sorted(allowed)
-    near = difflib.get_close_matches(str(word), known, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    more = ", ..." if len(known) > MOST_NAMES else ""
-    return f"{hint}Allowed: {', '.join(known[:MOST_NAMES]) or 'none'}{more}"
 
 
 def validated(

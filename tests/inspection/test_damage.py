@@ -143,7 +143,7 @@ def failing(drawn: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
         raise ArithmeticError("no\nvalue \x07")
 
     monkeypatch.setattr("manyserver.figures.queue_tails.draw", fail)
-    monkeypatch.setattr("manyserver.fits.tail_growth.rows", fail)
+    monkeypatch.setattr("manyserver.fits.tail_growth.TailGrowthFit.rows", fail)
     return drawn
 
 

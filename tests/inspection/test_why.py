@@ -2,7 +2,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from manyserver.methods import mean_field
+from manyserver.methods.mean_field import MeanField
 from manyserver.study.storage.records import Record
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def test_failures_are_told(project: "Project", monkeypatch: pytest.MonkeyPatch) 
     def fail(*arguments: object) -> None:
         raise ArithmeticError("no solution")
 
-    monkeypatch.setattr(mean_field, "compute", fail)
+    monkeypatch.setattr(MeanField, "compute", fail)
     sweep = {"arrival_rate": [0.4, 0.5], "n_servers": ["limit"]}
     project.write(sweep=sweep, fits=[])
     project.build("small")

@@ -10,8 +10,8 @@ from manyserver.sizes import SizeLaw
 
 ONE_POOL = [ms.Pool(1, 1)]
 TWO_POOLS = [ms.Pool("1/2", "2/3"), ms.Pool("1/2", "4/3")]
-HYPER = ms.sizes("hyperexponential", scv=4)
-ERLANG = ms.sizes("erlang", shape=2)
+HYPER = ms.size_law("hyperexponential", scv=4)
+ERLANG = ms.size_law("erlang", shape=2)
 SCHEME1 = ms.policy("scheme1", d=[2, 2])
 
 
@@ -29,7 +29,7 @@ def test_single_queues(sizes: SizeLaw) -> None:
 def test_exponential_phases_are_the_exponential_law() -> None:
     """A hyperexponential law of two equal laws is solved with phases, and is exponential."""
     system = ms.System(0.9, TWO_POOLS)
-    alike = ms.sizes("hyperexponential", scv=1)
+    alike = ms.size_law("hyperexponential", scv=1)
     result = ms.fixed_point(system, SCHEME1, sizes=alike, discipline="fcfs")
     known = ms.fixed_point(system, SCHEME1)
     levels = known.sizes["level"]
@@ -90,7 +90,7 @@ def test_buffers() -> None:
 
 def test_processor_sharing_takes_any_law() -> None:
     system = ms.System(0.9, TWO_POOLS)
-    for sizes in (ms.sizes("power_law"), HYPER):
+    for sizes in (ms.size_law("power_law"), HYPER):
         result = ms.fixed_point(system, SCHEME1, sizes=sizes)
         assert float(result.sojourn_mean) == pytest.approx(1.7549913643, abs=1e-10)
         assert result.attrs["sizes"] == repr(sizes)
@@ -100,7 +100,7 @@ def test_processor_sharing_takes_any_law() -> None:
 def test_no_second_job_no_difference() -> None:
     """Below the capacity JSQ leaves every job alone at its server."""
     system, policy = ms.System(0.9, ONE_POOL), ms.policy("jsq")
-    sizes = ms.sizes("power_law")
+    sizes = ms.size_law("power_law")
     result = ms.fixed_point(system, policy, sizes=sizes, discipline="fcfs")
     assert float(result.sojourn_mean) == pytest.approx(1, abs=1e-14)
 
@@ -108,7 +108,7 @@ def test_no_second_job_no_difference() -> None:
 def test_what_is_not_known_is_said() -> None:
     system = ms.System(0.9, TWO_POOLS)
     with pytest.raises(ValueError, match="sizes = power_law: must be of phase type"):
-        ms.fixed_point(system, SCHEME1, sizes=ms.sizes("power_law"), discipline="fcfs")
+        ms.fixed_point(system, SCHEME1, sizes=ms.size_law("power_law"), discipline="fcfs")
     crowded = ms.System(0.95, [ms.Pool("1/2", "1/5"), ms.Pool("1/2", "9/5")])
     with pytest.raises(ValueError, match="announce themselves"):
         ms.fixed_point(crowded, ms.policy("sed"), sizes=HYPER)

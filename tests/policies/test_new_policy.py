@@ -9,7 +9,7 @@ import pytest
 
 import manyserver as ms
 
-PAGE = Path(__file__).parents[2] / "docs" / "adding_a_policy.md"
+PAGE = Path(__file__).parents[2] / "docs" / "adding.md"
 SEED = int(os.environ.get("MANYSERVER_TEST_SEED", "1"))
 
 

@@ -125,8 +125,8 @@ def test_messages() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ms.policy("schem1", d=[1]), r"'schem1': is not a policy; did you mean 'scheme1'"),
-        (lambda: ms.policy("sq", D=2), r"D = 2: policy 'sq': is not a parameter; .*one of d, ties"),
+        (lambda: ms.policy("schem1", d=[1]), r"'schem1': unknown policy; did you mean 'scheme1'"),
+        (lambda: ms.policy("sq", D=2), r"D = 2: unknown parameter of policy 'sq'; .*: d, repl"),
         (lambda: ms.policy("sq"), r"d: is missing; policy 'sq' needs it"),
         (lambda: ms.policy("sq", d=0), r"d = 0: must be an integer >= 1"),
         (lambda: ms.policy("sq", d=2.0), r"d = 2.0: must be an integer >= 1"),

@@ -98,7 +98,7 @@ def test_pools_must_match() -> None:
 def test_policies_see_the_same_jobs(discipline: str, seed: int) -> None:
     """The times of arrivals, the sizes and the first servers looked at, also after a warm-up."""
     system = ms.System(0.8, TWO_POOLS, n_servers=100)
-    sizes = ms.sizes("hyperexponential", scv=4)
+    sizes = ms.size_law("hyperexponential", scv=4)
     starts = [np.ones((2, 2)), np.ones((2, 12))]
     replicas = [
         JobReplica(system, ms.policy("sq", d=d), sizes, discipline == "ps", start, (seed, 37))
@@ -119,7 +119,7 @@ def test_difference_where_jobs_are_followed(discipline: str, seed: int) -> None:
     system = ms.System(0.6, TWO_POOLS, n_servers=20)
     parts = np.array([[0.3, 0.7], [0.35, 0.65]])
     pair = [ms.policy("random", probabilities=row.tolist()) for row in parts]
-    sizes = ms.sizes("hyperexponential", scv=4)
+    sizes = ms.size_law("hyperexponential", scv=4)
     rates, speeds = 0.6 * parts / system.fractions, system.speeds
     waits = rates * (1 + sizes.scv) / speeds**2 / (2 * (1 - rates / speeds))
     sojourns = 1 / (speeds - rates) if discipline == "ps" else 1 / speeds + waits

@@ -21,7 +21,7 @@ SQ2 = ms.policy("sq", d=2)
 RANDOM = ms.policy("random")
 ONE_POOL = [ms.Pool(1, 1)]
 TWO_POOLS = [ms.Pool("1/2", "2/3"), ms.Pool("1/2", "4/3")]
-HYPER = ms.sizes("hyperexponential", scv=4)
+HYPER = ms.size_law("hyperexponential", scv=4)
 START = np.array([[1.0, 0.75, 0.5, 0.25]] * 3)
 
 
@@ -51,7 +51,7 @@ def test_twin_follows_the_same_path(policy: Policy, ps: bool, seed: int) -> None
     buffers = [3, None, 5]
     pools = [ms.Pool(p.fraction, p.speed, b) for p, b in zip(POOLS, buffers, strict=True)]
     system = ms.System(0.8, pools, n_servers=12)
-    sizes = ms.sizes("hyperexponential", scv=2)
+    sizes = ms.size_law("hyperexponential", scv=2)
     replica = JobReplica(system, policy, sizes, ps, START, (seed, 1))
     twin = JobTwin(replica)
     batches, pieces, length = 2, 3, 1.5
@@ -103,7 +103,7 @@ def test_announced_servers_are_in_order(
     """Classes hold the servers of their code, and pages those that are due on their days."""
     system = ms.System(0.9, POOLS, n_servers=40)
     policy = ms.policy(name, **parameters)
-    replica = JobReplica(system, policy, ms.sizes("pareto", shape=1.5), ps, START, (seed, 14))
+    replica = JobReplica(system, policy, ms.size_law("pareto", shape=1.5), ps, START, (seed, 14))
     replica.measure(1, 7, 3.0)
     known, codes = replica.announced, replica.servers.code[:40].astype(int)
     assert (known.place[known.order] == np.arange(40)).all()
@@ -140,7 +140,12 @@ def test_routers_know_the_idle_servers(seed: int) -> None:
 # Queues that are known
 
 
-SIZES = [ms.sizes("deterministic"), ms.sizes("exponential"), HYPER, ms.sizes("lognormal", scv=2)]
+SIZES = [
+    ms.size_law("deterministic"),
+    ms.size_law("exponential"),
+    HYPER,
+    ms.size_law("lognormal", scv=2),
+]
 
 
 @pytest.mark.parametrize("sizes", SIZES[:3], ids=str)
@@ -160,7 +165,7 @@ def test_pollaczek_khinchine(sizes: SizeLaw, seed: int) -> None:
     assert "note" not in result.attrs
 
 
-@pytest.mark.parametrize("sizes", [*SIZES, ms.sizes("power_law")], ids=str)
+@pytest.mark.parametrize("sizes", [*SIZES, ms.size_law("power_law")], ids=str)
 def test_processor_sharing_is_insensitive(sizes: SizeLaw, seed: int) -> None:
     """M/G/1-PS queues of two speeds: tails rho**k, mean 1/(C - a), slowdown 1/(C - a) per size."""
     system = ms.System(0.6, TWO_POOLS, n_servers=100)
@@ -282,7 +287,7 @@ def test_table_1(seed: int) -> None:
     system = ms.System(0.7, TWO_POOLS, n_servers=100)
     policy = ms.policy("scheme1", d=[2, 2])
     result = ms.simulate(
-        system, policy, sizes=ms.sizes("deterministic"), seed=(seed, 9), horizon=300.0
+        system, policy, sizes=ms.size_law("deterministic"), seed=(seed, 9), horizon=300.0
     )
     assert_close(result, "sojourn_mean", 1.17753, 0.00105 / 2)
 
@@ -315,7 +320,7 @@ def test_intervals_cover_what_they_say(discipline: str, seed: int) -> None:
 def test_more_replications_cost_hardly_more_than_longer_ones(discipline: str) -> None:
     """Also where single jobs are so large that the warm-up is long for them alone."""
     system = ms.System(0.5, ONE_POOL, n_servers=10)
-    heavy = ms.sizes("pareto", shape=2.1)
+    heavy = ms.size_law("pareto", shape=2.1)
     limit = limit_start(system, SQ2)
     settings = checked_settings(system, precision=0.5)
     for sizes in (HYPER, heavy):
@@ -338,7 +343,7 @@ def test_threads_change_nothing(seed: int) -> None:
 
 def test_infinite_variance_is_said(seed: int) -> None:
     system = ms.System(0.5, ONE_POOL, n_servers=50)
-    sizes = ms.sizes("power_law")
+    sizes = ms.size_law("power_law")
     for discipline in ("ps", "fcfs"):
         result = ms.simulate(
             system, SQ2, sizes=sizes, discipline=discipline, seed=(seed, 12), horizon=20.0
@@ -352,7 +357,7 @@ def test_infinite_variance_is_said(seed: int) -> None:
 
 def test_sizes_that_need_an_endless_warm_up_are_refused() -> None:
     system = ms.System(0.5, ONE_POOL, n_servers=50)
-    heavy = ms.sizes("pareto", shape=1.1)
+    heavy = ms.size_law("pareto", shape=1.1)
     with pytest.raises(ValueError, match=r"sizes = Pareto\(shape=1.1.* max_events = 1e\+10"):
         ms.simulate(system, SQ2, sizes=heavy, horizon=1.0)
 
@@ -369,7 +374,7 @@ def test_too_few_events_are_said(seed: int) -> None:
 
 BAD = [
     ({"sizes": "exponential"}, "sizes = 'exponential': must be a law"),
-    ({"sizes": ms.sizes("exponential", mean=2)}, "sizes: have mean 2; must have mean 1"),
+    ({"sizes": ms.size_law("exponential", mean=2)}, "sizes: have mean 2; must have mean 1"),
     ({"discipline": "lifo"}, "discipline = 'lifo': must be one of ps, fcfs"),
 ]
 

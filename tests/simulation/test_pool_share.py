@@ -43,7 +43,7 @@ def test_of_a_given_split() -> None:
 def test_of_many_servers(discipline: str) -> None:
     """What joins a pool of the limit leaves it: speeds times busy servers."""
     policy = ms.policy("scheme1", d=[1, 1])
-    sizes = ms.sizes("erlang", shape=2)
+    sizes = ms.size_law("erlang", shape=2)
     result = ms.fixed_point(ms.System(0.6, ENDLESS), policy, sizes=sizes, discipline=discipline)
     busy = result.queue_tail.values[:, 1]
     assert result.pool_share.values == pytest.approx(busy * [0.25, 0.75] / 0.6, abs=1e-9)

@@ -15,7 +15,7 @@ from manyserver.simulation.lengths import Lengths, kept_pieces, make_plan
 ONE_POOL = [ms.Pool(1, 1)]
 TWO_POOLS = [ms.Pool("1/2", "2/3"), ms.Pool("1/2", "4/3")]
 SQ2 = ms.policy("sq", d=2)
-HYPER = ms.sizes("hyperexponential", scv=4)
+HYPER = ms.size_law("hyperexponential", scv=4)
 
 
 class Memory:
@@ -115,7 +115,7 @@ def test_replications_of_another_system_are_ignored(seed: int) -> None:
 def test_replications_of_other_sizes_are_ignored(seed: int) -> None:
     """Measured ones too, which look alike."""
     system = ms.System(0.7, ONE_POOL, n_servers=5)
-    laws = [ms.sizes("empirical", values=values, mean=1) for values in ([1, 2, 3], [1, 2, 6])]
+    laws = [ms.size_law("empirical", values=values, mean=1) for values in ([1, 2, 3], [1, 2, 6])]
     services: list[dict[str, Any]] = [
         {"sizes": laws[0], "discipline": "ps"},
         {"sizes": laws[0], "discipline": "fcfs"},

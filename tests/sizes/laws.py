@@ -24,4 +24,4 @@ def laws() -> list[SizeLaw]:
     """Every law, with mean one."""
     missing = set(names()) - set(_PARAMETERS)
     assert not missing, f"say with which parameters {missing} are tested"
-    return [ms.sizes(name, **parameters) for name in names() for parameters in _PARAMETERS[name]]
+    return [ms.size_law(name, **parameters) for name in names() for parameters in _PARAMETERS[name]]

@@ -12,7 +12,7 @@ from manyserver.sizes.empirical import Empirical
 
 
 def read(*arguments: object, **parameters: object) -> Empirical:
-    law = ms.sizes("empirical", *arguments, **parameters)
+    law = ms.size_law("empirical", *arguments, **parameters)
     assert isinstance(law, Empirical)
     return law
 

@@ -93,11 +93,11 @@ def test_files_that_are_read(
 ) -> None:
     path = write(tmp_path, content)
     assert read(path, **parameters) == SIZES
-    law = ms.sizes("empirical", file=path, mean=1, **parameters)
+    law = ms.size_law("empirical", file=path, mean=1, **parameters)
     assert isinstance(law, Empirical)
-    values = ms.sizes("empirical", values=SIZES[::-1])
+    values = ms.size_law("empirical", values=SIZES[::-1])
     assert law.digest == values.digest  # type: ignore[attr-defined]
-    assert ms.sizes(law.name, **law.parameters) == law
+    assert ms.size_law(law.name, **law.parameters) == law
 
 
 def cells(*values: str) -> str:
@@ -200,7 +200,7 @@ def test_files_that_are_refused(
 ) -> None:
     path = write(tmp_path, content)
     with pytest.raises(ValueError) as caught:
-        ms.sizes("empirical", file=path, **parameters)
+        ms.size_law("empirical", file=path, **parameters)
     assert message in str(caught.value)
     assert str(caught.value).isprintable()
 
@@ -222,7 +222,7 @@ def test_nothing_is_shown_of_a_file_without_sizes(
     tmp_path: Path, text: str, parameters: dict[str, Any]
 ) -> None:
     with pytest.raises(ValueError) as caught:
-        ms.sizes("empirical", file=write(tmp_path, text), **parameters)
+        ms.size_law("empirical", file=write(tmp_path, text), **parameters)
     told = str(caught.value).replace(str(tmp_path), "")
     assert told.isprintable()
     assert not any(word in told for word in ("root", "b3Bl", "BEGIN", "alice"))
@@ -273,7 +273,7 @@ def test_parquet(tmp_path: Path) -> None:
     assert read(path, column="seconds") == read(path, column="single") == SIZES
     assert read(path, column="count") == [1, 2, 3]
     with pytest.raises(ValueError, match=r"holes\[1\] = nan: must be a finite number"):
-        ms.sizes("empirical", file=path, column="holes")
+        ms.size_law("empirical", file=path, column="holes")
     for column in ("text", "truth", "time"):
         with pytest.raises(ValueError, match=f"{column}: has type .*; must be numbers"):
             read(path, column=column)
@@ -305,7 +305,7 @@ def test_netcdf(tmp_path: Path) -> None:
     assert read(path, column="count") == [1, 2, 3]
     for column in ("masked", "unwritten"):
         with pytest.raises(ValueError, match=rf"{column}\[2\] = nan: must be a finite number"):
-            ms.sizes("empirical", file=path, column=column)
+            ms.size_law("empirical", file=path, column=column)
     for column in ("when", "text"):
         with pytest.raises(ValueError, match=f"{column}: holds .*; must be numbers"):
             read(path, column=column)
@@ -316,15 +316,15 @@ def test_netcdf(tmp_path: Path) -> None:
 
 def test_what_differs_only_in_how_it_is_written_has_one_digest() -> None:
     shipped = Path(__file__).parents[2] / "config" / "data" / "job_sizes.csv"
-    law = ms.sizes("empirical", file=shipped, column="seconds", mean=1)
+    law = ms.size_law("empirical", file=shipped, column="seconds", mean=1)
     assert law.digest.startswith("3520b75b6cc7b800")  # type: ignore[attr-defined]
-    zero, minus = (ms.sizes("empirical", values=[1, zero]) for zero in (0.0, -0.0))
+    zero, minus = (ms.size_law("empirical", values=[1, zero]) for zero in (0.0, -0.0))
     assert zero.digest == minus.digest  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("values", [[1e308, 1e308], [5e-324, 5e-324]])
 def test_a_mean_does_not_overflow(values: list[float]) -> None:
-    law = ms.sizes("empirical", values=values, mean=1)
+    law = ms.size_law("empirical", values=values, mean=1)
     assert isinstance(law, Empirical)
     assert (law.measured_mean, law.scv) == (values[0], 0)
     assert law.quantile([0.1, 0.9]).tolist() == [1, 1]

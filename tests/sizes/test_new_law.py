@@ -10,7 +10,7 @@ import pytest
 import manyserver as ms
 from manyserver.sizes import SizeLaw
 
-PAGE = Path(__file__).parents[2] / "docs" / "job_sizes.md"
+PAGE = Path(__file__).parents[2] / "docs" / "adding.md"
 SEED = int(os.environ.get("MANYSERVER_TEST_SEED", "1"))
 
 

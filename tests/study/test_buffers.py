@@ -6,6 +6,7 @@ from tests.study.conftest import WriteStudy
 
 import manyserver as ms
 from manyserver import methods
+from manyserver.methods.dispatching import DispatchingProblem
 from manyserver.study.cube import build_cube
 from manyserver.study.running.compute import compute_unit
 from manyserver.study.storage.store import Store
@@ -47,8 +48,8 @@ def test_a_load_above_one_is_allowed_with_a_buffer(write_study: WriteStudy) -> N
 @pytest.mark.parametrize("method", ["exact", "simulation"])
 def test_what_turns_out_to_be_unstable_is_a_status(method: str) -> None:
     system = ms.System(0.5, [ms.Pool("1/2", "1/5"), ms.Pool("1/2", "9/5")], n_servers=2)
-    module = methods.load(method)
-    result = module.compute(system, ms.policy("jiq"), module.Options(), 1)
+    known, problem = methods.load(method), DispatchingProblem(system, ms.policy("jiq"))
+    result = known.compute(problem, known.options_class(), methods.Draws(1))
     assert result.attrs["status"] == "unstable"
     assert "sends pool 0" in result.attrs["reason"]
     assert not result.variables

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from numba import njit
 
-from manyserver.methods import mean_field
+from manyserver.methods.mean_field import MeanField
 from manyserver.study.points import Unit
 from manyserver.study.running.compute import compiling_told, compute_unit
 from manyserver.study.running.progress import Progress, State, read_state
@@ -204,14 +204,14 @@ def test_a_point_that_fails_costs_no_other(
     write_study: Any, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unit = read_study(write_study()).units[UNIT]
-    compute = mean_field.compute
+    compute = MeanField.compute
 
-    def fail(system: Any, *arguments: Any) -> Any:
-        if system.arrival_rate == 0.7:
+    def fail(self: MeanField, problem: Any, *arguments: Any) -> Any:
+        if problem.system.arrival_rate == 0.7:
             raise RuntimeError("no solution")
-        return compute(system, *arguments)
+        return compute(self, problem, *arguments)
 
-    monkeypatch.setattr(mean_field, "compute", fail)
+    monkeypatch.setattr(MeanField, "compute", fail)
     run(unit)
     name = "mean_field, system unequal, policy scheme1 d=(2,2), n_servers limit, arrival_rate 0.7"
     assert run.said[0] == f"failed: {name}: RuntimeError: no solution"

@@ -155,8 +155,12 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         {"figures.0.rates": [0.5, 0.6]},
         "figures[0].rates = 0.6: is not in this study; Allowed: 0.5, 0.7",
     ),
-    "fit of a method that is not there": (
+    "fit that lacks a method": (
         {"fits": [{"kind": "finite_size"}]},
+        "fits[0]: finite_size needs points of the method simulation at finite n_servers",
+    ),
+    "fit of a method that is not there": (
+        {"fits": [{"kind": "finite_size", "method": "simulation"}]},
         "fits[0].method = 'simulation': is not in this study; Allowed: mean_field",
     ),
     "figure twice": (

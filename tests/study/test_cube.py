@@ -48,7 +48,8 @@ def test_values_stand_where_their_labels_say(write_study: Any, tmp_path: Path) -
         here = cube.sel({"method": "mean_field", **labels})
         assert here.point_id.item() == point.id
         if not point.left_out:
-            alone = ms.fixed_point(*point.subject.arguments)
+            problem: Any = point.subject.problem
+            alone = ms.fixed_point(problem.system, problem.policy)
             assert here.status.item() == "ok"
             assert here.sojourn_mean.item() == alone.sojourn_mean.item()
             pools, levels = alone.queue_tail.shape

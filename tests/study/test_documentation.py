@@ -21,11 +21,11 @@ WORDS = set(
 
 
 def models() -> Iterator[type[BaseModel]]:
-    yield from (study_models.load(name).Config for name in study_models.names())
+    yield from (study_models.load(name).config_class for name in study_models.names())
     yield from (PoolConfig, SweepConfig, RegimeSweepConfig)
-    yield from (methods.load(name).Options for name in methods.names())
+    yield from (methods.load(name).options_class for name in methods.names())
     yield from (figures.options(kind) for kind in figures.kinds())
-    yield from (fits.options(kind) for kind in fits.kinds())
+    yield from (fits.load(kind).options_class for kind in fits.kinds())
 
 
 def test_every_key_is_explained() -> None:

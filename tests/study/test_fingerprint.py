@@ -153,7 +153,7 @@ def _edit(path: Path, old: str, new: str) -> None:
 def test_both_methods_share_what_they_compute_with_and_no_more() -> None:
     covered = {
         name: set(
-            imported_modules(f"manyserver.methods.{name}", without=methods.load(name).STARTS_FROM)
+            imported_modules(f"manyserver.methods.{name}", without=methods.load(name).starts_from)
         )
         for name in ("mean_field", "simulation")
     }
@@ -164,6 +164,8 @@ def test_both_methods_share_what_they_compute_with_and_no_more() -> None:
     both = set.union(*covered.values())
     assert {m for m in both if m.startswith("manyserver.study")} == set()
     assert {m for m in both if m.startswith("manyserver.methods")} == {
+        "manyserver.methods.base",
+        "manyserver.methods.dispatching",
         "manyserver.methods.mean_field",
         "manyserver.methods.simulation",
     }
@@ -174,7 +176,7 @@ def codes(folder: Path) -> dict[str, str]:
     found = {
         name: fingerprint(
             f"manyserver.methods.{name}",
-            without=methods.load(name).STARTS_FROM,
+            without=methods.load(name).starts_from,
             folder=folder,
         )
         for name in methods.names()

@@ -14,6 +14,8 @@ from tests.study.conftest import mistakes
 
 import manyserver as ms
 from manyserver import fits, methods
+from manyserver.fits.row import columns
+from manyserver.methods.halfin_whitt import HalfinWhittMethod, HalfinWhittProblem
 from manyserver.study.cube import build_cube, write_cube
 from manyserver.study.models.halfin_whitt import Config
 from manyserver.study.running.compute import compute_unit
@@ -162,7 +164,7 @@ def test_the_portrait_is_that_of_the_fluid_model(write_regime: WriteRegime, tmp_
 def test_fits_find_the_exponents_and_the_slower_one_of_the_atom() -> None:
     cube = invented()
     table = fits.compute("halfin_whitt_rates", cube)
-    assert list(table.columns) == list(fits.COLUMNS)
+    assert list(table.columns) == columns("beta")
     assert set(table["beta"]) == {1.0}
     exponents = table[table["parameter"] == "exponent"]
     slow = exponents["quantity"] == "Kolmogorov distance of Q2/sqrt(n)"
@@ -297,7 +299,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "beta too large": (
         {"sweep": {"beta": [1, 7], "n_servers": [100]}, "methods": {"chain": {}}},
-        "sweep.beta: beta = 7: must be from 0.01 to 6 for the method chain",
+        "methods.chain: beta must be from 0.01 to 6 (beta = 7)",
     ),
     "horizon too short": (
         {
@@ -343,9 +345,10 @@ def test_one_line_for_each_mistake(
 @pytest.mark.parametrize("name", ["diffusion", "relaxation"])
 def test_the_range_of_beta_is_that_of_the_computation(name: str) -> None:
     method = methods.load(name)
-    lowest, highest = method.BETAS  # type: ignore[attr-defined]
-    n = None if method.applies(1.0, None) else 100
+    assert isinstance(method, HalfinWhittMethod)
+    lowest, highest = method.betas
+    n = None if method.applies(HalfinWhittProblem(1.0, None)) else 100
     message = f"beta = .*must be from {lowest:g} to {highest:g}"
     for beta in (0.9 * lowest, 1.1 * highest):
         with pytest.raises(ValueError, match=message):
-            method.compute(beta, n, method.Options(), 1)
+            method.compute(HalfinWhittProblem(beta, n), method.options_class(), methods.Draws())

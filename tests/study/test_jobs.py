@@ -110,7 +110,7 @@ def test_the_cube_has_an_axis_of_jobs(write: WriteStudy, tmp_path: Path) -> None
     pools = [ms.Pool("1/2", "2/3"), ms.Pool("1/2", "4/3")]
     policy = ms.policy("scheme1", d=[2, 2])
     point = next(p for p in study.points if p.labels["jobs"] == "measured" and p.seed)
-    sizes = ms.sizes("empirical", values=[9, 1, 2], mean=1)
+    sizes = ms.size_law("empirical", values=[9, 1, 2], mean=1)
     alone = ms.simulate(
         ms.System(0.5, pools, 4),
         policy,
@@ -132,7 +132,7 @@ def test_the_cube_has_an_axis_of_jobs(write: WriteStudy, tmp_path: Path) -> None
         there = limit.sojourn_quantile.sel(jobs=label)
         np.testing.assert_allclose(there, law.sojourn_quantile, rtol=1e-12)
     mixed = ms.fixed_point(
-        system, policy, sizes=ms.sizes("hyperexponential", scv=4), discipline="fcfs"
+        system, policy, sizes=ms.size_law("hyperexponential", scv=4), discipline="fcfs"
     )
     mean = limit.sojourn_mean.sel(jobs="mixed").item()
     assert mean == pytest.approx(mixed.sojourn_mean.item(), rel=1e-12)
@@ -189,7 +189,7 @@ def test_without_jobs_points_are_what_they_were(write: WriteStudy) -> None:
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "unknown law": (
         {"jobs.shared.sizes": {"name": "parteo"}},
-        "jobs.shared: name = 'parteo': is not a law; did you mean 'pareto'? must be one of ",
+        "jobs.shared: name = 'parteo': unknown law; did you mean 'pareto'? Allowed: ",
     ),
     "bad parameter": (
         {"jobs.shared.sizes": {"name": "pareto", "shape": 0.5}},
@@ -197,7 +197,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unknown parameter": (
         {"jobs.shared.sizes": {"name": "pareto", "shap": 3}},
-        "jobs.shared: shap = 3: law 'pareto': is not a parameter; did you mean 'shape'? ",
+        "jobs.shared: shap = 3: unknown parameter of law 'pareto'; did you mean 'shape'? ",
     ),
     "other mean": (
         {"jobs.shared.sizes": {"name": "exponential", "mean": 2}},

@@ -10,6 +10,7 @@ import pytest
 import manyserver as ms
 from manyserver import methods
 from manyserver.exact import stationary_law
+from manyserver.methods.dispatching import DispatchingProblem
 from manyserver.methods.exact import fewest_states
 from manyserver.origin import ORIGIN
 from manyserver.study.cube import build_cube
@@ -24,9 +25,10 @@ SQ2 = ms.policy("sq", d=2)
 
 
 def computed(name: str, system: ms.System, policy: Any, **options: Any) -> Any:
-    method = methods.load(name)
-    assert method.refusal(system, policy, method.Options(**options)) == ""
-    return method.compute(system, policy, method.Options(**options), 1)
+    method, problem = methods.load(name), DispatchingProblem(system, policy)
+    chosen = method.options_class(**options)
+    assert method.skip_reason(problem, chosen) == ""
+    return method.compute(problem, chosen, methods.Draws(1))
 
 
 def test_refined_values_have_the_names_of_the_others() -> None:
@@ -130,7 +132,8 @@ def test_only_a_result_with_a_status_may_be_empty(write_study: Any) -> None:
 
 def test_what_the_parameters_say_is_not_noted_again(write_study: Any) -> None:
     (point, *_) = read_study(write_study()).points
-    result = ms.fixed_point(*point.subject.arguments)
+    problem: Any = point.subject.problem
+    result = ms.fixed_point(problem.system, problem.policy)
     assert set(ORIGIN) & set(result.attrs)
     assert record_of(point, result, {}).notes == {"method": result.attrs["method"]}
 

@@ -275,9 +275,9 @@ def test_messages_are_short(tmp_path: Path) -> None:
 
 def every_option() -> list[Any]:
     return [
-        *(methods.load(name).Options for name in methods.names()),
+        *(methods.load(name).options_class for name in methods.names()),
         *(figures.options(kind) for kind in figures.kinds()),
-        *(fits.options(kind) for kind in fits.kinds()),
+        *(fits.load(kind).options_class for kind in fits.kinds()),
         WorkflowConfig,
     ]
 

@@ -22,6 +22,7 @@ class Project:
     def __init__(self, folder: Path):
         self.folder = folder
         self.study = folder / "config" / "studies" / "tiny.yaml"
+        self.path = [str(folder / "src")]
 
     @classmethod
     def new(cls, folder: Path) -> "Project":
@@ -60,7 +61,7 @@ class Project:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        environment = {**os.environ, "PATH": path, "PYTHONPATH": str(self.folder / "src")}
+        environment = {**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join(self.path)}
         # Snakemake starts twice as fast with its bytecode at hand.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         return subprocess.Popen(

@@ -114,12 +114,12 @@ def test_slurm_computes_a_study_and_tries_a_killed_job_again(new_project: NewPro
     project.study.write_text(project.study.read_text().split("figures:")[0])
     # Points of the limit wait until they are allowed to go on.
     project.edit(
-        "    from manyserver.mean_field import fixed_point\n",
-        "    from pathlib import Path\n    from time import sleep\n\n"
-        "    from manyserver.mean_field import fixed_point\n\n"
-        '    while Path("hold").exists() and system.arrival_rate == 0.5:\n'
-        "        sleep(0.05)\n",
-        "src/manyserver/study/methods/mean_field.py",
+        "        from manyserver.mean_field import fixed_point\n",
+        "        from pathlib import Path\n        from time import sleep\n\n"
+        "        from manyserver.mean_field import fixed_point\n\n"
+        '        while Path("hold").exists() and problem.system.arrival_rate == 0.5:\n'
+        "            sleep(0.05)\n",
+        "src/manyserver/methods/mean_field.py",
     )
     hold = project.folder / "hold"
     hold.touch()

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 NewProject = Callable[[], "Project"]
 UNIT = "results/tiny/units/mean_field_limit.jsonl"
-OBEDIENT = """    from pathlib import Path
-    from time import sleep
+OBEDIENT = """        from pathlib import Path
+        from time import sleep
 
-    from manyserver.mean_field import fixed_point
+        from manyserver.mean_field import fixed_point
 
-    if Path("broken").exists() and system.arrival_rate == 0.7:
-        raise ArithmeticError("no solution")
-    while Path("hold").exists() and system.arrival_rate == 0.5:
-        sleep(0.02)
+        if Path("broken").exists() and problem.system.arrival_rate == 0.7:
+            raise ArithmeticError("no solution")
+        while Path("hold").exists() and problem.system.arrival_rate == 0.5:
+            sleep(0.02)
 """
 
 
@@ -38,8 +38,8 @@ def obedient(new_project: NewProject) -> Iterator["Project"]:
     project.copy_source()
     project.edit("n_servers: [10, limit]", "n_servers: limit")
     project.edit("  simulation: {precision: 0.1}\n", "")
-    old = "    from manyserver.mean_field import fixed_point\n"
-    project.edit(old, OBEDIENT, "src/manyserver/study/methods/mean_field.py")
+    old = "        from manyserver.mean_field import fixed_point\n"
+    project.edit(old, OBEDIENT, "src/manyserver/methods/mean_field.py")
     yield project
     # Should a test fail, what still waits must not wait for ever.
     (project.folder / "hold").unlink(missing_ok=True)
@@ -180,12 +180,13 @@ def test_what_is_damaged_or_failed_is_made_again(
 
     # A figure and a fit that fail while they are made.
     project.copy_source()
+    failure = 'raise ArithmeticError("no value")'
     edits = {
-        "src/manyserver/figures/sojourn_against_load.py": "    cube = chosen(cube, options)\n",
-        "src/manyserver/study/fits/tail_growth.py": "    chosen = select(\n",
+        "src/manyserver/figures/sojourn_against_load.py": "cube = chosen(cube, options)",
+        "src/manyserver/fits/tail_growth.py": "chosen = select(cube, ",
     }
     for file, line in edits.items():
-        project.edit(line, f'    raise ArithmeticError("no value")\n{line}', file)
+        project.edit(line, f"{failure}; {line}", file)
     said = project.snakemake(code=1)
     assert "Traceback" not in said
     table = said[said.rindex("Failed products:") :].splitlines()[:4]
@@ -196,6 +197,6 @@ def test_what_is_damaged_or_failed_is_made_again(
     ]
     assert "Traceback" in (results / "logs" / "figures.log").read_text()
     for file, line in edits.items():
-        project.edit(f'    raise ArithmeticError("no value")\n{line}', line, file)
+        project.edit(f"{failure}; {line}", line, file)
     project.snakemake()
     assert figure.read_bytes() == files[figure]

@@ -91,8 +91,8 @@ RANDOM = ms.policy("random", probabilities=[1.0])
 LOADS = (0.5, 0.9, 0.97)
 TWO_POOLS = (ms.Pool("1/2", "2/3"), ms.Pool("1/2", "4/3"))
 SCVS, DISCIPLINES = (4, 39), ("fcfs", "ps")
-EXPONENTIAL = ms.sizes("exponential")
-MEASURED = ms.sizes(
+EXPONENTIAL = ms.size_law("exponential")
+MEASURED = ms.size_law(
     "empirical", values=np.random.default_rng(5).lognormal(sigma=1.27, size=3000), mean=1
 )
 """Of a squared coefficient of variation of about 4."""
@@ -100,7 +100,7 @@ MEASURED = ms.sizes(
 
 def hyper(scv: float) -> SizeLaw:
     """Return hyperexponential sizes."""
-    return ms.sizes("hyperexponential", scv=scv)
+    return ms.size_law("hyperexponential", scv=scv)
 
 
 SHORT = (ms.Pool(1, 1, buffer=3),)

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from manyserver import methods
+from manyserver.methods import METHOD, ROLE, Role
 from manyserver.model import Pool, System
 
 if TYPE_CHECKING:
@@ -17,8 +19,12 @@ __all__ = [
     "finite",
     "half_width",
     "known_levels",
+    "method_of",
+    "methods_of",
     "points",
     "rate_dimension",
+    "required_method",
+    "required_methods",
     "select",
     "standard_errors",
     "student_error",
@@ -64,6 +70,54 @@ def select(cube: "xr.Dataset", **wanted: list[Any] | None) -> "xr.Dataset":
     return cube
 
 
+def methods_of(cube: "xr.Dataset", *wanted: str | Role) -> list[str]:
+    """Return the methods of a cube that have one of the wanted names or roles.
+
+    They are in the order of `wanted`, and in one role in that of the cube. A cube that was made by
+    hand need not tell roles; then each method has the one that its class names.
+    """
+    names = [str(name) for name in np.atleast_1d(cube[METHOD].values)]
+    if ROLE in cube.coords:
+        roles = dict(zip(names, np.atleast_1d(cube[ROLE].values), strict=True))
+    else:
+        known = set(names) & set(methods.names())
+        roles = {name: methods.load(name).role.value for name in known}
+    found = [
+        name
+        for one in wanted
+        for name in names
+        if (roles.get(name) == one.value if isinstance(one, Role) else name == one)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def method_of(cube: "xr.Dataset", wanted: str | Role) -> str:
+    """Return the first of :func:`methods_of`; empty if there is none."""
+    return next(iter(methods_of(cube, wanted)), "")
+
+
+def required_methods(cube: "xr.Dataset", *wanted: str | Role) -> list[str]:
+    """Return :func:`methods_of`, of which each that is wanted must be there.
+
+    Raises
+    ------
+    ValueError
+        If one is not; the error names those that are.
+    """
+    for one in wanted:
+        if isinstance(one, str):
+            select(cube, **{METHOD: [one]})
+        elif not method_of(cube, one):
+            there = ", ".join(str(name) for name in cube[METHOD].values)
+            raise ValueError(f"{METHOD}: none in the cube has the role {one.value}; it has {there}")
+    return methods_of(cube, *wanted)
+
+
+def required_method(cube: "xr.Dataset", wanted: str | Role) -> str:
+    """Return the first of :func:`required_methods`."""
+    return required_methods(cube, wanted)[0]
+
+
 def each_jobs(cube: "xr.Dataset", wanted: list[str] | None = None) -> "list[xr.Dataset]":
     """Return a cube for each label of job sizes and discipline; the cube itself if it has none.
 
@@ -104,7 +158,7 @@ def system_of(point: "xr.Dataset") -> System:
 
 def finite(curve: "xr.Dataset", method: str, variable: str) -> "xr.Dataset":
     """Return the points at finite ``n_servers`` at which a method has a value of `variable`."""
-    here = curve.sel({"method": method})
+    here = curve.sel({METHOD: method})
     there = np.isfinite(here["n_servers"].values)
     if variable not in here:
         return here.isel(n_servers=np.zeros_like(there))
@@ -117,7 +171,7 @@ def at_limit(curve: "xr.Dataset", method: str, variable: str) -> "xr.DataArray |
     """Return `variable` in the limit; None if there is no such point or it has no value."""
     if np.inf not in curve["n_servers"].values or variable not in curve:
         return None
-    value = curve[variable].sel({"method": method, "n_servers": np.inf})
+    value = curve[variable].sel({METHOD: method, "n_servers": np.inf})
     return value if np.isfinite(value.values).any() else None
 
 

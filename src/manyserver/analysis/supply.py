@@ -1,13 +1,16 @@
 """What a study can feed to a figure or a fit, known before any point is computed.
 
-Every kind of figure and fit has a function ``needs(study, options)``, which yields what it lacks
-of such a supply, as words that follow the name of the kind and "needs"; empty words lack nothing.
+Every kind of figure and fit has a method ``needs(study, options)``, which yields what it lacks of
+such a supply, as words that follow the name of the kind and "needs"; empty words lack nothing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel
+
+from manyserver import methods
+from manyserver.methods import Role
 
 __all__ = ["Supply"]
 
@@ -27,6 +30,8 @@ class Supply:
 
     Parameters
     ----------
+    model : str
+        Name of the model of the study.
     points : iterable of Point
         All points of the study.
     methods : mapping
@@ -39,11 +44,13 @@ class Supply:
 
     def __init__(
         self,
+        model: str,
         points: Iterable[Any],
         methods: Mapping[str, BaseModel],
         axes: Mapping[str, tuple],
         options: BaseModel,
     ):
+        self.model = model
         self.methods = methods
         self.axes = axes
         self.chosen = [point for point in points if _is_chosen(point, options)]
@@ -53,9 +60,16 @@ class Supply:
         """Whether the study has the key ``jobs``."""
         return "jobs" in self.axes
 
+    def names(self, *wanted: str | Role) -> tuple[str, ...]:
+        """Return the methods that have one of the wanted names or roles, also if not in use."""
+        found = [
+            methods.names(self.model, one) if isinstance(one, Role) else (one,) for one in wanted
+        ]
+        return tuple(dict.fromkeys(name for names in found for name in names))
+
     def points(
         self,
-        *methods: str,
+        *wanted: str | Role,
         at: Literal["any", "finite", "limit"] = "any",
         **options: Any,
     ) -> Iterator[Any]:
@@ -63,17 +77,18 @@ class Supply:
 
         Parameters
         ----------
-        *methods : str
-            Names of methods.
+        *wanted : str or Role
+            Names of methods, or their roles.
         at : str, optional
             At which n_servers.
         **options
             Values that options of the method must have.
         """
+        names = self.names(*wanted)
         for point in self.chosen:
             limit = point.labels["n_servers"] is None
             if (
-                point.method in methods
+                point.method in names
                 and not point.left_out
                 and at in ("any", "limit" if limit else "finite")
                 and all(getattr(self.methods[point.method], k, v) == v for k, v in options.items())
@@ -82,17 +97,18 @@ class Supply:
 
     def lacks(
         self,
-        *methods: str,
+        *wanted: str | Role,
         at: Literal["any", "finite", "limit"] = "any",
         **options: Any,
     ) -> str:
         """Say that none of :meth:`points` will be computed; empty if there is one."""
-        if next(self.points(*methods, at=at, **options), None) is not None:
+        if next(self.points(*wanted, at=at, **options), None) is not None:
             return ""
         told = [f"{key}: {str(value).lower()}" for key, value in options.items()]
         extra = f" with {' and '.join(told)}" if told else ""
-        text = f"points of the method {' or '.join(methods)}{extra}{WHERE[at]}"
-        reasons = sorted({p.left_out for p in self.chosen if p.method in methods and p.left_out})
+        names = self.names(*wanted)
+        text = f"points of the method {' or '.join(names)}{extra}{WHERE[at]}"
+        reasons = sorted({p.left_out for p in self.chosen if p.method in names and p.left_out})
         return f"{text}; there are none but {', '.join(reasons)} ones" if reasons else text
 
     def lacks_jobs(self) -> str:

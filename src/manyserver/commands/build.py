@@ -217,10 +217,16 @@ def verify(
 
 
 @click.command()
-@click.argument("folder", type=FILE, default=Path("workflow/schemas"))
-def schema(folder: Path) -> None:
-    """Write JSON schemas of config.yaml and of studies, for editors, into FOLDER."""
-    from manyserver.plan import schemas
+@click.argument("output", type=FILE, default=Path("workflow/schemas"))
+@click.pass_obj
+def schema(folder: Path, output: Path) -> None:
+    """Write what the keys of studies mean: tables in config/README.md, schemas into OUTPUT.
+
+    OUTPUT is a folder; the JSON schemas of config.yaml and of studies in it are for editors.
+    """
+    from manyserver.reference import schemas, with_tables
 
     for name, text in schemas().items():
-        (folder / f"{name}.schema.json").write_text(text)
+        (output / f"{name}.schema.json").write_text(text)
+    page = folder / "README.md"
+    page.write_text(with_tables(page.read_text()))

@@ -10,8 +10,7 @@ import json
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -130,7 +129,7 @@ def save(
     return png, pdf
 
 
-def load(kind: str, model: str | None = None) -> ModuleType:
+def load(kind: str, model: str | None = None) -> Any:
     """Return the module of a kind.
 
     Raises
@@ -138,4 +137,7 @@ def load(kind: str, model: str | None = None) -> ModuleType:
     ValueError
         If there is no such kind, or `model` is given and it is for another one.
     """
-    return discovery.load(__name__, kind, "figure", SUPPORT, model)
+    module = discovery.load(__name__, kind, "figure", SUPPORT, model)
+    module.options_class = module.Options  # type: ignore[attr-defined]
+    module.name, module.title = kind, str(module.__doc__).split("\n\n")[0]  # type: ignore[attr-defined]
+    return module

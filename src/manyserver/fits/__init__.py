@@ -1,54 +1,30 @@
 """Fits: cube -> table of rates with standard errors.
 
-A kind of fit is a module here with a pydantic model ``Options`` and two functions:
-``rows(cube, options)``, which yields one dictionary per fit, and ``needs(study, options)``, which
-yields what a study lacks that it needs (:mod:`manyserver.analysis.supply`). It is found by its file
-name. Where a study has several job sizes and disciplines, it gets a cube for each of them, unless
-the module says that it compares them, ``ACROSS_JOBS = True``.
+A kind of fit is a :class:`~manyserver.fits.base.Fit` in a module here, or an entry point of the
+group ``manyserver.fits`` in any other package; :mod:`manyserver.registry` finds it.
 """
 
 from collections.abc import Mapping
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from manyserver import discovery
 from manyserver.analysis.curves import each_jobs
-from manyserver.fits.row import COLUMNS
+from manyserver.fits.base import Fit, FitOptions
+from manyserver.fits.row import columns, fit_row, places
+from manyserver.registry import ModelRegistry
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["COLUMNS", "FAILED", "compute", "failure", "kinds", "load", "options"]
+__all__ = ["FAILED", "Fit", "FitOptions", "compute", "failure", "fit_row", "kinds", "load"]
 
-SUPPORT = ("row",)
 FAILED = "failed: "
 """Beginning of the note in the row of a fit that failed."""
 
-
-def kinds(model: str | None = None) -> tuple[str, ...]:
-    """Return the names of all kinds of fits, or of those for a model, sorted.
-
-    Examples
-    --------
-    >>> kinds("dispatching")
-    ('decay', 'distance', 'finite_size', 'fluctuation', 'insensitivity', 'propagation_of_chaos',
-     'tail_growth', 'targets')
-    """
-    return discovery.modules(__name__, SUPPORT, model=model)
-
-
-def options(kind: str, model: str | None = None) -> type[BaseModel]:
-    """Return the model of a kind's options.
-
-    Raises
-    ------
-    ValueError
-        If there is no such kind, or `model` is given and it is for another one.
-    """
-    return load(kind, model).Options  # type: ignore[no-any-return]
+REGISTRY: ModelRegistry[Fit[Any]] = ModelRegistry("fit", Fit, __name__, key="kind")
+kinds, load = REGISTRY.names, REGISTRY.get
 
 
 def compute(
@@ -68,8 +44,8 @@ def compute(
     Returns
     -------
     pandas.DataFrame
-        One row per fit, with the columns :data:`COLUMNS`. A fit that the data do not support has
-        a NaN estimate, and its note says why.
+        One row per fit, with the :func:`~manyserver.fits.row.columns` of the cube. A fit that the
+        data do not support has a NaN estimate, and its note says why.
 
     Raises
     ------
@@ -78,28 +54,16 @@ def compute(
     """
     import pandas as pd
 
-    module = load(kind)
+    fit = load(kind)
     if not isinstance(options, BaseModel):
-        options = module.Options(**(options or {}))
-    across = getattr(module, "ACROSS_JOBS", False)
-    cubes = [cube] if across else each_jobs(cube, getattr(options, "jobs", None))
-    rows = [{"fit": kind, **row} for here in cubes for row in module.rows(here, options)]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+        options = fit.options_class(**(options or {}))
+    cubes = [cube] if fit.across_jobs else each_jobs(cube, getattr(options, "jobs", None))
+    rows = [{"fit": kind, **row} for here in cubes for row in fit.rows(here, options)]
+    return pd.DataFrame(rows, columns=columns(*places(cube)))
 
 
 def failure(kind: str, reason: str) -> "pd.DataFrame":
     """Return the row of a fit that failed."""
     import pandas as pd
 
-    return pd.DataFrame([{"fit": kind, "note": f"{FAILED}{reason}"}], columns=list(COLUMNS))
-
-
-def load(kind: str, model: str | None = None) -> ModuleType:
-    """Return the module of a kind.
-
-    Raises
-    ------
-    ValueError
-        If there is no such kind, or `model` is given and it is for another one.
-    """
-    return discovery.load(__name__, kind, "fit", SUPPORT, model)
+    return pd.DataFrame([{"fit": kind, "note": f"{FAILED}{reason}"}], columns=columns())

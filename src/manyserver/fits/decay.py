@@ -10,14 +10,18 @@ from pydantic import Field
 from manyserver.analysis.curves import (
     at_limit,
     finite,
+    method_of,
     points,
     rate_dimension,
+    required_methods,
     select,
     standard_errors,
     system_of,
 )
 from manyserver.analysis.messages import MESSAGES
-from manyserver.fits.row import FitOptions, fit_row
+from manyserver.fits.base import Fit, FitOptions
+from manyserver.fits.row import fit_row
+from manyserver.methods import Role
 from manyserver.model import System
 from manyserver.policies import policy
 from manyserver.policies.jiq import JIQ
@@ -31,13 +35,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXPONENT",
+    "DecayFit",
     "Options",
     "Quantity",
     "Theory",
     "can_vanish",
     "fit",
-    "needs",
-    "rows",
     "series",
     "theory",
 ]
@@ -63,55 +66,62 @@ class Options(FitOptions):
     """What vanishes; of the mean sojourn time, its difference from the limit."""
     law: Literal["auto", "exponential", "power"] = "auto"
     """The law of the decay; by default the one that chi-square accepts."""
-    methods: tuple[str, ...] = Field(default=("simulation",), min_length=1)
-    """Methods of the finite systems."""
-    limit: str = "mean_field"
-    """Method of the limit, for the mean sojourn time."""
+    methods: tuple[str, ...] | None = Field(default=None, min_length=1)
+    """Methods of the finite systems; those that simulate if left out."""
+    limit: str | None = None
+    """Method of the limit, for the mean sojourn time; that of the study if left out."""
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as finite systems."""
-    yield study.lacks(*options.methods, at="finite")
-    if not any(can_vanish(study, name) for name in options.quantities):
-        yield f"a policy, or buffers, with which there is {' or '.join(options.quantities)}"
-    if options.quantities == (SOJOURN,):
-        yield study.lacks(options.limit, at="limit")
+class DecayFit(Fit[Options]):
+    """Fit how waiting and blocking vanish."""
 
+    name = "decay"
+    title = "How what vanishes does so, exponentially in n_servers or like a power of it."
+    options_class = Options
 
-def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
-    """Yield rows for every system, policy, arrival rate and method.
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as finite systems."""
+        yield study.lacks(*(options.methods or (Role.SIMULATION,)), at="finite")
+        if not any(can_vanish(study, name) for name in options.quantities):
+            yield f"a policy, or buffers, with which there is {' or '.join(options.quantities)}"
+        if options.quantities == (SOJOURN,):
+            yield study.lacks(options.limit or Role.LIMIT, at="limit")
 
-    One holds the decay per server or the exponent of n; where the exponent should be -1, one more
-    the coefficient of 1/n.
-    """
-    chosen = select(
-        cube, method=list(options.methods), system=options.systems, policy=options.policies
-    )
-    for curve in points(chosen, "system", "policy", rate_dimension(cube)):
-        whole = cube.sel({name: curve[name] for name in ("system", "policy", rate_dimension(cube))})
-        for quantity in options.quantities:
-            expected = theory(curve, quantity)
-            for method in options.methods:
-                data = series(whole, quantity, method, options.limit)
-                if data is None:
-                    continue
-                found = fit(data, expected, options.law)
-                told = [("exponent", found.rate, expected.exponent)]
-                if found.law == "exponential":
-                    told = [("decay per server", found.rate, expected.decay)]
-                elif np.isfinite(expected.coefficient):
-                    rate = leading_coefficient(*data)
-                    told.append(("coefficient of 1/n", rate, expected.coefficient))
-                name = f"{quantity} - limit" if quantity == SOJOURN else quantity
-                for parameter, rate, value in told:
-                    yield fit_row(
-                        curve,
-                        rate,
-                        method=method,
-                        quantity=name,
-                        parameter=parameter,
-                        expected=value,
-                    )
+    def rows(self, cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
+        """Yield rows for every system, policy, arrival rate and method.
+
+        One holds the decay per server or the exponent of n; where the exponent should be -1, one
+        more the coefficient of 1/n.
+        """
+        methods = required_methods(cube, *(options.methods or (Role.SIMULATION,)))
+        limit = method_of(cube, options.limit or Role.LIMIT)
+        chosen = select(cube, system=options.systems, policy=options.policies)
+        places = ("system", "policy", rate_dimension(cube))
+        for curve in points(chosen, *places):
+            whole = cube.sel({name: curve[name] for name in places})
+            for quantity in options.quantities:
+                expected = theory(curve, quantity)
+                for method in methods:
+                    data = series(whole, quantity, method, limit)
+                    if data is None:
+                        continue
+                    found = fit(data, expected, options.law)
+                    told = [("exponent", found.rate, expected.exponent)]
+                    if found.law == "exponential":
+                        told = [("decay per server", found.rate, expected.decay)]
+                    elif np.isfinite(expected.coefficient):
+                        rate = leading_coefficient(*data)
+                        told.append(("coefficient of 1/n", rate, expected.coefficient))
+                    name = f"{quantity} - limit" if quantity == SOJOURN else quantity
+                    for parameter, rate, value in told:
+                        yield fit_row(
+                            curve,
+                            rate,
+                            method=method,
+                            quantity=name,
+                            parameter=parameter,
+                            expected=value,
+                        )
 
 
 def can_vanish(study: "Supply", quantity: str) -> bool:
@@ -125,14 +135,14 @@ def can_vanish(study: "Supply", quantity: str) -> bool:
 
 def series(curve: "xr.Dataset", quantity: str, method: str, limit: str) -> Series | None:
     """Return n, what vanishes and its standard errors, None if exact; None if nothing is seen."""
-    if method not in curve["method"].values:
+    if not method_of(curve, method):
         return None
     here = finite(curve, method, quantity)
     if not here.sizes["n_servers"]:
         return None
     values = np.asarray(here[quantity].values, dtype=float)
     if quantity == SOJOURN:
-        in_limit = at_limit(curve, limit, quantity) if limit in curve["method"].values else None
+        in_limit = at_limit(curve, limit, quantity) if method_of(curve, limit) else None
         if in_limit is None:
             return None
         values = values - float(in_limit)

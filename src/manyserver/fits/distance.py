@@ -12,10 +12,13 @@ from manyserver.analysis.curves import (
     known_levels,
     points,
     rate_dimension,
+    required_method,
     select,
     standard_errors,
 )
-from manyserver.fits.row import FitOptions, fit_row
+from manyserver.fits.base import Fit, FitOptions
+from manyserver.fits.row import fit_row
+from manyserver.methods import Role
 from manyserver.statistics.distances import Distance, kolmogorov, wasserstein
 from manyserver.statistics.rates import coefficient, power_law
 
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
     from manyserver.analysis.supply import Supply
 
-__all__ = ["DISTANCES", "EXPONENT", "Options", "distances", "needs", "rows"]
+__all__ = ["DISTANCES", "EXPONENT", "DistanceFit", "Options", "distances"]
 
 EXPONENT = -1.0
 """The tails differ from those of the limit by order 1/N."""
@@ -41,45 +44,52 @@ class Options(FitOptions):
         default=("wasserstein", "kolmogorov"), min_length=1
     )
     """Distances between laws: Wasserstein-1 and Kolmogorov."""
-    method: str = "simulation"
-    """Method of the finite systems."""
-    limit: str = "mean_field"
-    """Method of the limit."""
+    method: str | None = None
+    """Method of the finite systems; the one that simulates if left out."""
+    limit: str | None = None
+    """Method of the limit; that of the study if left out."""
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as the limit."""
-    yield study.lacks(options.method, at="finite")
-    yield study.lacks(options.limit, at="limit")
+class DistanceFit(Fit[Options]):
+    """Fit how far the number of jobs at a server is from its limit."""
 
+    name = "distance"
+    title = "Distance of the law of the jobs at a server from its limit, against n_servers."
+    options_class = Options
 
-def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
-    """Yield rows for every system, policy, arrival rate, pool and distance.
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as the limit."""
+        yield study.lacks(options.method or Role.SIMULATION, at="finite")
+        yield study.lacks(options.limit or Role.LIMIT, at="limit")
 
-    One holds the exponent, one the coefficient of 1/N, which the refined mean field predicts.
-    """
-    chosen = select(cube, system=options.systems, policy=options.policies)
-    select(cube, method=[options.method, options.limit])
-    for curve in points(chosen, "system", "policy", rate_dimension(cube)):
-        for pool in range(curve.sizes.get("pool", 0)):
-            for name in options.distances:
-                there = curve.isel(pool=pool)
-                series = distances(there, name, options.method, options.limit)
-                if series is None:
-                    continue
-                for parameter, fit, value in (
-                    ("exponent", power_law, EXPONENT),
-                    ("coefficient of 1/N", coefficient, _expected(there, name)),
-                ):
-                    yield fit_row(
-                        curve,
-                        fit(*series),
-                        method=options.method,
-                        pool=pool,
-                        quantity=f"{name} distance to the limit",
-                        parameter=parameter,
-                        expected=value,
-                    )
+    def rows(self, cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
+        """Yield rows for every system, policy, arrival rate, pool and distance.
+
+        One holds the exponent, one the coefficient of 1/N, which the refined mean field predicts.
+        """
+        chosen = select(cube, system=options.systems, policy=options.policies)
+        method = required_method(cube, options.method or Role.SIMULATION)
+        limit = required_method(cube, options.limit or Role.LIMIT)
+        for curve in points(chosen, "system", "policy", rate_dimension(cube)):
+            for pool in range(curve.sizes.get("pool", 0)):
+                for name in options.distances:
+                    there = curve.isel(pool=pool)
+                    series = distances(there, name, method, limit)
+                    if series is None:
+                        continue
+                    for parameter, fit, value in (
+                        ("exponent", power_law, EXPONENT),
+                        ("coefficient of 1/N", coefficient, _expected(there, name)),
+                    ):
+                        yield fit_row(
+                            curve,
+                            fit(*series),
+                            method=method,
+                            pool=pool,
+                            quantity=f"{name} distance to the limit",
+                            parameter=parameter,
+                            expected=value,
+                        )
 
 
 def distances(

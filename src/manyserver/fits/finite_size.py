@@ -10,10 +10,13 @@ from manyserver.analysis.curves import (
     finite,
     points,
     rate_dimension,
+    required_method,
     select,
     standard_errors,
 )
-from manyserver.fits.row import FitOptions, fit_row
+from manyserver.fits.base import Fit, FitOptions
+from manyserver.fits.row import fit_row
+from manyserver.methods import Role
 from manyserver.statistics.rates import Rate, coefficient, power_law
 
 if TYPE_CHECKING:
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
     from manyserver.analysis.supply import Supply
 
-__all__ = ["EXPONENT", "Options", "bias", "bias_series", "expected_coefficient", "needs", "rows"]
+__all__ = ["EXPONENT", "FiniteSizeFit", "Options", "bias", "bias_series", "expected_coefficient"]
 
 EXPONENT = -1.0
 """Bias ~ 1/N, where the joining law is smooth in the tails: all policies that sample."""
@@ -32,43 +35,50 @@ class Options(FitOptions):
 
     quantity: Literal["sojourn_mean", "jobs_per_server", "waiting_probability"] = "sojourn_mean"
     """The variable whose bias is fitted."""
-    method: str = "simulation"
-    """Method of the finite systems."""
-    limit: str = "mean_field"
-    """Method of the limit."""
+    method: str | None = None
+    """Method of the finite systems; the one that simulates if left out."""
+    limit: str | None = None
+    """Method of the limit; that of the study if left out."""
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as the limit."""
-    yield study.lacks(options.method, at="finite")
-    yield study.lacks(options.limit, at="limit")
+class FiniteSizeFit(Fit[Options]):
+    """Fit how finite systems approach the limit."""
 
+    name = "finite_size"
+    title = "How finite systems approach the limit: bias against n_servers."
+    options_class = Options
 
-def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
-    """Yield rows for every system, policy and arrival rate that has finite points.
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as the limit."""
+        yield study.lacks(options.method or Role.SIMULATION, at="finite")
+        yield study.lacks(options.limit or Role.LIMIT, at="limit")
 
-    One holds the exponent of the bias, one the coefficient of 1/N, which the refined mean field
-    predicts.
-    """
-    chosen = select(cube, system=options.systems, policy=options.policies)
-    select(cube, method=[options.method, options.limit])
-    for curve in points(chosen, "system", "policy", rate_dimension(cube)):
-        series = bias_series(curve, options.quantity, options.method, options.limit)
-        if series is None:
-            continue
-        expected = expected_coefficient(curve, options.quantity)
-        for parameter, fit, value in (
-            ("exponent", power_law, EXPONENT),
-            ("coefficient of 1/N", coefficient, expected),
-        ):
-            yield fit_row(
-                curve,
-                fit(*series),
-                method=options.method,
-                quantity=f"{options.quantity} - limit",
-                parameter=parameter,
-                expected=value,
-            )
+    def rows(self, cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
+        """Yield rows for every system, policy and arrival rate that has finite points.
+
+        One holds the exponent of the bias, one the coefficient of 1/N, which the refined mean field
+        predicts.
+        """
+        chosen = select(cube, system=options.systems, policy=options.policies)
+        method = required_method(cube, options.method or Role.SIMULATION)
+        limit = required_method(cube, options.limit or Role.LIMIT)
+        for curve in points(chosen, "system", "policy", rate_dimension(cube)):
+            series = bias_series(curve, options.quantity, method, limit)
+            if series is None:
+                continue
+            expected = expected_coefficient(curve, options.quantity)
+            for parameter, fit, value in (
+                ("exponent", power_law, EXPONENT),
+                ("coefficient of 1/N", coefficient, expected),
+            ):
+                yield fit_row(
+                    curve,
+                    fit(*series),
+                    method=method,
+                    quantity=f"{options.quantity} - limit",
+                    parameter=parameter,
+                    expected=value,
+                )
 
 
 def bias(curve: "xr.Dataset", quantity: str, method: str, limit: str) -> Rate | None:

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from manyserver.analysis.curves import NORMAL_QUANTILE, at_limit, finite, points, select
+from manyserver.analysis.curves import (
+    NORMAL_QUANTILE,
+    at_limit,
+    finite,
+    method_of,
+    points,
+    required_method,
+    select,
+)
+from manyserver.fits.base import Fit
 from manyserver.fits.row import fit_row
+from manyserver.methods import METHOD, Role
 from manyserver.statistics.rates import Rate, coefficient, power_law
 from manyserver.statistics.slopes import straight_slope
 from manyserver.study.config.base import Strict
@@ -20,17 +30,14 @@ if TYPE_CHECKING:
     from manyserver.analysis.supply import Supply
 
 __all__ = [
-    "MODEL",
+    "HalfinWhittRatesFit",
     "Options",
     "deviations",
     "expected_exponent",
     "exponent",
-    "needs",
-    "rows",
     "slope",
 ]
 
-MODEL = "halfin_whitt"
 EXPONENT = -0.5
 MEAN, ATOM = "scaled_waiting_mean", "q2_kolmogorov"
 MOST_CUT = 0.002
@@ -63,51 +70,59 @@ class Options(Strict):
         min_length=1,
     )
     """Deviations from the limit."""
-    method: str = "chain"
-    """Method of the finite systems."""
-    limit: str = "diffusion"
-    """Method of the limit."""
+    method: str | None = None
+    """Method of the finite systems; the exact one if left out."""
+    limit: str | None = None
+    """Method of the limit; that of the study if left out."""
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as the diffusion."""
-    yield study.lacks(options.method, at="finite")
-    yield study.lacks(options.limit, at="limit")
+class HalfinWhittRatesFit(Fit[Options]):
+    """Fit how join the shortest queue approaches its diffusion limit."""
 
+    name = "halfin_whitt_rates"
+    title = "How the mean and the laws of Q1 and Q2 approach the diffusion, against n_servers."
+    options_class = Options
+    model = "halfin_whitt"
 
-def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
-    """Yield rows for every beta and quantity.
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as the diffusion."""
+        yield study.lacks(options.method or Role.EXACT, at="finite")
+        yield study.lacks(options.limit or Role.LIMIT, at="limit")
 
-    One holds the exponent of n, with a correction for small n; one the slope of a straight line,
-    in the window where it is one; and of the mean, one the coefficient of n**(-1/2). Where there
-    is a simulation, one more compares it with the exact law.
-    """
-    chosen = select(cube, beta=options.betas)
-    select(cube, method=[options.method, options.limit])
-    for curve in points(chosen, "beta"):
-        for quantity in options.quantities:
-            series = deviations(curve, quantity, options.method, options.limit)
-            if series is None:
-                continue
-            told = [("exponent", exponent(*series), expected_exponent(curve, quantity))]
-            if series[2] is None:
-                told.append(("slope", slope(*series), told[0][2]))
-            if quantity == MEAN:
-                rate = _in_servers(coefficient(np.sqrt(series[0]), *series[1:]))
-                told.append(("coefficient of n^(-1/2)", rate, np.nan))
-            for parameter, rate, expected in told:
-                if quantity == ATOM:
-                    rate = _beside_asymptote(rate, curve, *series[:2])
-                yield fit_row(
-                    curve,
-                    rate,
-                    method=options.method,
-                    quantity=NAMES[quantity],
-                    parameter=parameter,
-                    expected=expected,
-                )
-        yield from _identity(curve, options.method)
-        yield from _comparison(curve, options.method)
+    def rows(self, cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
+        """Yield rows for every beta and quantity.
+
+        One holds the exponent of n, with a correction for small n; one the slope of a straight
+        line, in the window where it is one; and of the mean, one the coefficient of n**(-1/2).
+        Where there is a simulation, one more compares it with the exact law.
+        """
+        chosen = select(cube, beta=options.betas)
+        method = required_method(cube, options.method or Role.EXACT)
+        limit = required_method(cube, options.limit or Role.LIMIT)
+        for curve in points(chosen, "beta"):
+            for quantity in options.quantities:
+                series = deviations(curve, quantity, method, limit)
+                if series is None:
+                    continue
+                told = [("exponent", exponent(*series), expected_exponent(curve, quantity))]
+                if series[2] is None:
+                    told.append(("slope", slope(*series), told[0][2]))
+                if quantity == MEAN:
+                    rate = _in_servers(coefficient(np.sqrt(series[0]), *series[1:]))
+                    told.append(("coefficient of n^(-1/2)", rate, np.nan))
+                for parameter, rate, expected in told:
+                    if quantity == ATOM:
+                        rate = _beside_asymptote(rate, curve, *series[:2])
+                    yield fit_row(
+                        curve,
+                        rate,
+                        method=method,
+                        quantity=NAMES[quantity],
+                        parameter=parameter,
+                        expected=expected,
+                    )
+            yield from _identity(curve, method)
+            yield from _comparison(curve, method)
 
 
 Series = tuple[np.ndarray, np.ndarray, np.ndarray | None]
@@ -212,13 +227,13 @@ def _identity(curve: "xr.Dataset", method: str) -> Iterator[dict[str, Any]]:
 
 def _comparison(curve: "xr.Dataset", exact: str) -> Iterator[dict[str, Any]]:
     """Yield the mean squared deviation of simulated means from exact ones, in standard errors."""
-    simulation = "chain_simulation"
-    if simulation not in curve["method"].values or exact == simulation:
+    simulation = method_of(curve, Role.SIMULATION)
+    if not simulation or exact == simulation:
         return
     here = finite(curve, simulation, MEAN)
     trusted = _uncut(finite(curve, exact, MEAN))["n_servers"].values
     here = here.isel(n_servers=np.isin(here["n_servers"].values, trusted))
-    there = curve[MEAN].sel({"method": exact, "n_servers": here["n_servers"]}).values
+    there = curve[MEAN].sel({METHOD: exact, "n_servers": here["n_servers"]}).values
     known = np.isfinite(there) & np.isfinite(here[f"{MEAN}_half_width"].values)
     here, there = here.isel(n_servers=known), there[known]
     if there.size:

@@ -10,13 +10,17 @@ import numpy as np
 
 from manyserver.analysis.curves import (
     each_jobs,
+    method_of,
     points,
     rate_dimension,
+    required_method,
     select,
     student_error,
     system_of,
 )
-from manyserver.fits.row import FitOptions, fit_row
+from manyserver.fits.base import Fit, FitOptions
+from manyserver.fits.row import fit_row
+from manyserver.methods import METHOD, Role
 from manyserver.model import System
 from manyserver.policies import Policy, policy
 from manyserver.statistics.comparisons import holm, p_value, simultaneous_quantile
@@ -28,16 +32,13 @@ if TYPE_CHECKING:
     from manyserver.analysis.supply import Supply
 
 __all__ = [
-    "ACROSS_JOBS",
     "Comparison",
+    "InsensitivityFit",
     "Options",
     "comparisons",
     "expected_deviation",
-    "needs",
-    "rows",
 ]
 
-ACROSS_JOBS = True
 LEVEL = 0.05
 NO_HALF_WIDTH = "cannot tell: no half-width"
 MEAN, VARIANCE = "sojourn_mean", "sojourn_variance"
@@ -54,10 +55,10 @@ class Options(FitOptions):
 
     reference: str | None = None
     """Label of the jobs with which the others are compared; the first if left out."""
-    method: str = "simulation"
-    """Method of the finite systems."""
-    limit: str = "mean_field"
-    """Method of the limit."""
+    method: str | None = None
+    """Method of the finite systems; the one that simulates if left out."""
+    limit: str | None = None
+    """Method of the limit; that of the study if left out."""
 
 
 @dataclass(frozen=True)
@@ -87,45 +88,59 @@ class Comparison:
     reliable: bool
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as job sizes."""
-    yield study.lacks_jobs()
-    yield study.lacks(options.method, at="finite")
-    if len(study.axes.get("jobs", ())) == 1:
-        yield study.lacks(options.limit, at="limit")
+class InsensitivityFit(Fit[Options]):
+    """Compare the mean sojourn time for several laws of the job sizes."""
 
+    name = "insensitivity"
+    title = (
+        "Deviation of the mean sojourn time from the limit and from that of one law of the job "
+        "sizes, and the ratio of the variances; `note` says how far it is from the limit at most "
+        "and which means differ, with p-values adjusted for the number of rows (Holm)."
+    )
+    options_class = Options
+    across_jobs = True
 
-def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
-    """Yield rows for every point: deviations from the limit and from the reference, variances.
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as job sizes."""
+        yield study.lacks_jobs()
+        yield study.lacks(options.method or Role.SIMULATION, at="finite")
+        if len(study.axes.get("jobs", ())) == 1:
+            yield study.lacks(options.limit or Role.LIMIT, at="limit")
 
-    The note says how far the mean is from the limit at most, for all rows together, and whether
-    the means differ, by Holm's method for all rows together.
-    """
-    select(cube, method=[options.method])
-    if "jobs" not in cube.dims:
-        return
-    chosen = select(cube, system=options.systems, policy=options.policies, jobs=options.jobs)
-    names = [str(label) for label in cube["jobs"].values]
-    reference = names[0] if options.reference is None else options.reference
-    base = select(cube, jobs=[reference])
-    base = select(base, system=options.systems, policy=options.policies).isel(jobs=0)
-    found = list(comparisons(chosen, base, options))
-    for kind, parameter in PARAMETERS.items():
-        these = [one for one in found if one.kind == kind]
-        notes = (
-            _bounds(these) if kind == LIMIT else _verdicts(these, 0.0 if kind == OTHERS else 1.0)
-        )
-        for one, note in zip(these, notes, strict=True):
-            rate = float(one.place[rate_dimension(cube)])
-            yield fit_row(
-                one.place,
-                _rate(one, rate, note),
-                method=options.method,
-                quantity=VARIANCE if kind == SPREAD else MEAN,
-                parameter=parameter.format(reference=reference),
-                expected=one.expected,
-                n_servers=float(one.place["n_servers"]),
+    def rows(self, cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
+        """Yield rows for every point: deviations from the limit and from the reference, variances.
+
+        The note says how far the mean is from the limit at most, for all rows together, and whether
+        the means differ, by Holm's method for all rows together.
+        """
+        method = required_method(cube, options.method or Role.SIMULATION)
+        limit = method_of(cube, options.limit or Role.LIMIT)
+        if "jobs" not in cube.dims:
+            return
+        chosen = select(cube, system=options.systems, policy=options.policies, jobs=options.jobs)
+        names = [str(label) for label in cube["jobs"].values]
+        reference = names[0] if options.reference is None else options.reference
+        base = select(cube, jobs=[reference])
+        base = select(base, system=options.systems, policy=options.policies).isel(jobs=0)
+        found = list(comparisons(chosen, base, method, limit))
+        for kind, parameter in PARAMETERS.items():
+            these = [one for one in found if one.kind == kind]
+            notes = (
+                _bounds(these)
+                if kind == LIMIT
+                else _verdicts(these, 0.0 if kind == OTHERS else 1.0)
             )
+            for one, note in zip(these, notes, strict=True):
+                rate = float(one.place[rate_dimension(cube)])
+                yield fit_row(
+                    one.place,
+                    _rate(one, rate, note),
+                    method=method,
+                    quantity=VARIANCE if kind == SPREAD else MEAN,
+                    parameter=parameter.format(reference=reference),
+                    expected=one.expected,
+                    n_servers=float(one.place["n_servers"]),
+                )
 
 
 def _rate(one: Comparison, rate: float, note: str) -> Rate:
@@ -170,7 +185,9 @@ def _verdicts(found: list[Comparison], same: float) -> list[str]:
     ]
 
 
-def comparisons(cube: "xr.Dataset", base: "xr.Dataset", options: Options) -> Iterator[Comparison]:
+def comparisons(
+    cube: "xr.Dataset", base: "xr.Dataset", method: str, limit: str
+) -> Iterator[Comparison]:
     """Yield the comparisons at every point of a cube with a dimension ``jobs``.
 
     Parameters
@@ -179,14 +196,14 @@ def comparisons(cube: "xr.Dataset", base: "xr.Dataset", options: Options) -> Ite
         What is compared.
     base : xarray.Dataset
         The same for the reference, without the dimension ``jobs``.
-    options : Options
-        The methods.
+    method, limit : str
+        Method of the finite systems, and of the limit; that may be empty.
     """
     servers = [n for n in cube["n_servers"].values if np.isfinite(n)]
     dimension = rate_dimension(cube)
     for here in each_jobs(cube):
-        there = here.sel({"method": options.method, "n_servers": servers})
-        own = base.sel({"method": options.method, "n_servers": servers})
+        there = here.sel({METHOD: method, "n_servers": servers})
+        own = base.sel({METHOD: method, "n_servers": servers})
         pairs = zip(
             points(there, "system", "policy", "n_servers", dimension),
             points(own, "system", "policy", "n_servers", dimension),
@@ -195,7 +212,7 @@ def comparisons(cube: "xr.Dataset", base: "xr.Dataset", options: Options) -> Ite
         for place, other in pairs:
             if not np.isfinite(place[MEAN]):
                 continue
-            yield from _with_limit(here, place, options.limit)
+            yield from _with_limit(here, place, limit)
             if str(place["jobs"].values) != str(other["jobs"].values) and np.isfinite(other[MEAN]):
                 yield _ratio(place, other, OTHERS)
                 if np.isfinite([place["size_scv"], other["size_scv"]]).all():
@@ -203,10 +220,10 @@ def comparisons(cube: "xr.Dataset", base: "xr.Dataset", options: Options) -> Ite
 
 
 def _with_limit(here: "xr.Dataset", place: "xr.Dataset", method: str) -> Iterator[Comparison]:
-    if method not in here["method"].values or np.inf not in here["n_servers"].values:
+    if not method_of(here, method) or np.inf not in here["n_servers"].values:
         return
     labels = {name: place[name] for name in ("system", "policy", rate_dimension(here))}
-    limit = float(here[MEAN].sel({"method": method, "n_servers": np.inf, **labels}))
+    limit = float(here[MEAN].sel({METHOD: method, "n_servers": np.inf, **labels}))
     if not np.isfinite(limit):
         return
     error, freedom = student_error(place, MEAN)

@@ -18,11 +18,15 @@ import numpy as np
 from manyserver.analysis.curves import (
     NORMAL_QUANTILE,
     finite,
+    method_of,
     points,
     rate_dimension,
+    required_method,
     select,
 )
-from manyserver.fits.row import FitOptions, fit_row
+from manyserver.fits.base import Fit, FitOptions
+from manyserver.fits.row import fit_row
+from manyserver.methods import METHOD, Role
 from manyserver.statistics.distances import Distance, total_variation
 from manyserver.statistics.rates import coefficient, power_law
 
@@ -35,10 +39,9 @@ __all__ = [
     "COVARIANCE",
     "EXPONENT",
     "Options",
+    "PropagationOfChaosFit",
     "dependence",
     "expected_dependence",
-    "needs",
-    "rows",
 ]
 
 EXPONENT = -1.0
@@ -50,45 +53,55 @@ Series = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 class Options(FitOptions):
     """What to fit."""
 
-    method: str = "simulation"
-    """Method of the finite systems, with ``moments: true``."""
-    refined: str = "refined_mean_field"
-    """Method that predicts the coefficient of 1/N."""
-    limit: str = "mean_field"
-    """Method of the limit, for the prediction."""
+    method: str | None = None
+    """Method of the finite systems, with ``moments: true``; the one that simulates if left out."""
+    refined: str | None = None
+    """Method that predicts the coefficient of 1/N; the one that expands the limit if left out."""
+    limit: str | None = None
+    """Method of the limit, for the prediction; that of the study if left out."""
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as covariances."""
-    yield study.lacks(options.method, at="finite", moments=True)
+class PropagationOfChaosFit(Fit[Options]):
+    """Fit how far two servers are from being independent."""
 
+    name = "propagation_of_chaos"
+    title = (
+        "Total variation between the joint law of two servers and the product of their laws, "
+        "against n_servers; needs points with `moments: true`."
+    )
+    options_class = Options
 
-def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
-    """Yield rows for every system, policy, arrival rate and pair of pools.
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as covariances."""
+        yield study.lacks(options.method or Role.SIMULATION, at="finite", moments=True)
 
-    One holds the exponent of the distance, one the coefficient of 1/N.
-    """
-    chosen = select(cube, system=options.systems, policy=options.policies)
-    select(cube, method=[options.method])
-    for curve in points(chosen, "system", "policy", rate_dimension(cube)):
-        for pair in pairs(curve):
-            series = dependence(curve, pair, options.method)
-            if series is None:
-                continue
-            expected = expected_dependence(curve, pair, options.refined, options.limit)
-            for parameter, fit, value in (
-                ("exponent", power_law, EXPONENT),
-                ("coefficient of 1/N", coefficient, expected),
-            ):
-                yield fit_row(
-                    curve,
-                    fit(*series),
-                    method=options.method,
-                    pool=" ".join(map(str, pair)),
-                    quantity="total variation between joint and product law of two servers",
-                    parameter=parameter,
-                    expected=value,
-                )
+    def rows(self, cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
+        """Yield rows for every system, policy, arrival rate and pair of pools.
+
+        One holds the exponent of the distance, one the coefficient of 1/N.
+        """
+        chosen = select(cube, system=options.systems, policy=options.policies)
+        method = required_method(cube, options.method or Role.SIMULATION)
+        refined, limit = options.refined or Role.EXPANSION, options.limit or Role.LIMIT
+        for curve in points(chosen, "system", "policy", rate_dimension(cube)):
+            for pair in pairs(curve):
+                series = dependence(curve, pair, method)
+                if series is None:
+                    continue
+                expected = expected_dependence(curve, pair, refined, limit)
+                for parameter, fit, value in (
+                    ("exponent", power_law, EXPONENT),
+                    ("coefficient of 1/N", coefficient, expected),
+                ):
+                    yield fit_row(
+                        curve,
+                        fit(*series),
+                        method=method,
+                        pool=" ".join(map(str, pair)),
+                        quantity="total variation between joint and product law of two servers",
+                        parameter=parameter,
+                        expected=value,
+                    )
 
 
 def pairs(curve: "xr.Dataset") -> list[tuple[int, int]]:
@@ -99,7 +112,7 @@ def pairs(curve: "xr.Dataset") -> list[tuple[int, int]]:
 
 def dependence(curve: "xr.Dataset", pair: tuple[int, int], method: str) -> Series | None:
     """Return N, the total variation and its standard errors; None if there is none."""
-    if COVARIANCE not in curve or method not in curve["method"].values:
+    if COVARIANCE not in curve or not method_of(curve, method):
         return None
     here = finite(curve, method, COVARIANCE)
     fraction = float(curve["pool_fraction"].values[pair[0]])
@@ -116,16 +129,17 @@ def dependence(curve: "xr.Dataset", pair: tuple[int, int], method: str) -> Serie
 
 
 def expected_dependence(
-    curve: "xr.Dataset", pair: tuple[int, int], refined: str, limit: str
+    curve: "xr.Dataset", pair: tuple[int, int], refined: str | Role, limit: str | Role
 ) -> float:
     """Return N times the total variation in the limit of many servers; NaN if it is not there."""
-    if not {refined, limit} <= set(curve["method"].values) or COVARIANCE not in curve:
+    predicts, in_limit = method_of(curve, refined), method_of(curve, limit)
+    if not (predicts and in_limit) or COVARIANCE not in curve:
         return np.nan
-    here = finite(curve, refined, COVARIANCE)
+    here = finite(curve, predicts, COVARIANCE)
     if not here.sizes["n_servers"] or np.inf not in curve["n_servers"].values:
         return np.nan
     covariance, _ = _covariance(here.isel(n_servers=0), pair)
-    tails = curve["queue_tail"].sel({"method": limit, "n_servers": np.inf}).values
+    tails = curve["queue_tail"].sel({METHOD: in_limit, "n_servers": np.inf}).values
     fraction = float(curve["pool_fraction"].values[pair[0]])
     distance, _ = _distance(_occupancy(tails, pair), covariance, None, pair, np.inf, fraction)
     return distance

@@ -4,24 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from manyserver.methods import METHOD
 from manyserver.statistics.rates import Rate
-from manyserver.study.config.base import Strict
+from manyserver.study import models
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["COLUMNS", "FitOptions", "fit_row"]
+__all__ = ["columns", "fit_row", "places"]
 
-COLUMNS = (
-    "fit",
-    "system",
-    "policy",
-    "jobs",
-    "method",
-    "n_servers",
-    "arrival_rate",
-    "load",
-    "beta",
+VALUES = (
     "pool",
     "level",
     "quantity",
@@ -35,21 +27,20 @@ COLUMNS = (
     "excluded",
     "note",
 )
-"""Columns of the table. A column is empty where it has no meaning; `window` and `excluded` hold
-values of what the fit runs over."""
-PLACES = ("system", "policy", "jobs", "arrival_rate", "load", "beta")
-"""Columns that say which curve of the cube was fitted."""
 
 
-class FitOptions(Strict):
-    """Options that every kind of fit of dispatching policies has."""
+def columns(*axes: str) -> list[str]:
+    """Return the columns of a table of fits to a cube with some axes.
 
-    systems: list[str] | None = None
-    """Labels of systems; all if left out."""
-    policies: list[str] | None = None
-    """Labels of policies; all if left out."""
-    jobs: list[str] | None = None
-    """Labels of job sizes and disciplines; all if left out."""
+    A column is empty where it has no meaning; `window` and `excluded` hold values of what the fit
+    runs over.
+    """
+    return ["fit", *axes, METHOD, "n_servers", *VALUES]
+
+
+def places(cube: "xr.Dataset") -> dict[str, Any]:
+    """Return the coordinates of a cube that say which curve was fitted, by name."""
+    return {name: cube[name].values for name in models.axes() if name in cube.coords}
 
 
 def fit_row(
@@ -69,7 +60,7 @@ def fit_row(
     Parameters
     ----------
     curve : xarray.Dataset
-        A slice with one label left of each of :data:`PLACES` that the cube has.
+        A slice with one label left of each of its :func:`places`.
     rate : Rate
         The fit.
     method : str
@@ -84,8 +75,8 @@ def fit_row(
         Where the quantity was taken.
     """
     return {
-        **{name: curve[name].values.item() for name in PLACES if name in curve.coords},
-        "method": method,
+        **{name: values.item() for name, values in places(curve).items()},
+        METHOD: method,
         "n_servers": n_servers,
         "pool": pool,
         "level": level,

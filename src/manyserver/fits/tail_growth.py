@@ -11,10 +11,13 @@ from manyserver.analysis.curves import (
     known_levels,
     points,
     rate_dimension,
+    required_methods,
     select,
     system_of,
 )
-from manyserver.fits.row import FitOptions, fit_row
+from manyserver.fits.base import Fit, FitOptions
+from manyserver.fits.row import fit_row
+from manyserver.methods import METHOD, Role
 from manyserver.policies import policy
 from manyserver.statistics.growth import growth_per_level
 from manyserver.statistics.rates import Rate
@@ -25,43 +28,48 @@ if TYPE_CHECKING:
 
     from manyserver.analysis.supply import Supply
 
-__all__ = ["Options", "expected_growth", "growth", "needs", "rows"]
+__all__ = ["Options", "TailGrowthFit", "expected_growth", "growth"]
 
 
 class Options(FitOptions):
     """What to fit."""
 
-    methods: tuple[str, ...] = ("mean_field",)
-    """Methods whose tails are fitted."""
+    methods: tuple[str, ...] | None = None
+    """Methods whose tails are fitted; those of the limit if left out."""
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as the mean field."""
-    yield study.lacks(*options.methods)
+class TailGrowthFit(Fit[Options]):
+    """Fit how fast the logarithm of the queue tail grows."""
 
+    name = "tail_growth"
+    title = "Growth per level of the logarithm of the queue tail."
+    options_class = Options
 
-def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
-    """Yield one row for every pool of every point that has a tail."""
-    chosen = select(
-        cube, method=list(options.methods), system=options.systems, policy=options.policies
-    )
-    for curve in points(chosen, "method", "system", "policy"):
-        for point in points(curve, "n_servers", rate_dimension(cube)):
-            if not np.isfinite(point["queue_tail"].values).any():
-                continue
-            theory = expected_growth(point)
-            for pool in range(len(theory.per_level)):
-                rate = growth(point, pool, theory.period[pool])
-                yield fit_row(
-                    point,
-                    rate,
-                    method=str(point["method"].values),
-                    n_servers=float(point["n_servers"]),
-                    pool=pool,
-                    quantity="queue_tail",
-                    parameter="growth per level",
-                    expected=theory.per_level[pool],
-                )
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as the mean field."""
+        yield study.lacks(*(options.methods or (Role.LIMIT,)))
+
+    def rows(self, cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
+        """Yield one row for every pool of every point that has a tail."""
+        wanted = {METHOD: required_methods(cube, *(options.methods or (Role.LIMIT,)))}
+        chosen = select(cube, system=options.systems, policy=options.policies, **wanted)
+        for curve in points(chosen, METHOD, "system", "policy"):
+            for point in points(curve, "n_servers", rate_dimension(cube)):
+                if not np.isfinite(point["queue_tail"].values).any():
+                    continue
+                theory = expected_growth(point)
+                for pool in range(len(theory.per_level)):
+                    rate = growth(point, pool, theory.period[pool])
+                    yield fit_row(
+                        point,
+                        rate,
+                        method=str(point[METHOD].values),
+                        n_servers=float(point["n_servers"]),
+                        pool=pool,
+                        quantity="queue_tail",
+                        parameter="growth per level",
+                        expected=theory.per_level[pool],
+                    )
 
 
 def expected_growth(point: "xr.Dataset") -> TailGrowth:

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from manyserver.analysis.curves import NORMAL_QUANTILE, half_width, points, rate_dimension, select
-from manyserver.fits.row import FitOptions, fit_row
+from manyserver.analysis.curves import (
+    NORMAL_QUANTILE,
+    half_width,
+    method_of,
+    points,
+    rate_dimension,
+    required_method,
+    select,
+)
+from manyserver.fits.base import Fit, FitOptions
+from manyserver.fits.row import fit_row
+from manyserver.methods import METHOD, Role
 from manyserver.statistics.rates import Rate
 from manyserver.study.config.base import Strict
 
@@ -21,6 +31,7 @@ __all__ = [
     "Answer",
     "Options",
     "Target",
+    "TargetsFit",
     "Verdict",
     "answerable",
     "answers",
@@ -28,8 +39,6 @@ __all__ = [
     "judged",
     "lacks_percentiles",
     "largest_servers",
-    "needs",
-    "rows",
     "time_unit",
 ]
 
@@ -51,7 +60,7 @@ class Target(Strict):
     n_servers: int | None = None
     """Number of servers; the largest if left out."""
     method: str | None = None
-    """Method of the results that are judged; by default the simulation if there is one."""
+    """Method of the results that are judged; by default one that simulates, if there is one."""
 
 
 class Options(Target, FitOptions):
@@ -79,51 +88,63 @@ class Answer:
     reason: str = ""
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as job sizes."""
-    yield from answerable(study, options)
+class TargetsFit(Fit[Options]):
+    """Judge whether a percentile of the sojourn time is within a target."""
 
+    name = "targets"
+    title = (
+        "A percentile of the sojourn time at every load: `note` says `meets`, `does not meet` or, "
+        "if the target is within the interval, `cannot tell`; and for every policy the largest "
+        "load up to which it meets the target."
+    )
+    options_class = Options
 
-def rows(cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
-    """Yield a row for every point, and one for every policy with the largest load that meets.
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as job sizes."""
+        yield from answerable(study, options)
 
-    The load of a policy is the largest below which it meets the target at every load computed; the
-    note says which policies reach the highest of these.
-    """
-    if QUANTITY not in cube:
-        return
-    method = judged(cube, options)
-    cube = select(cube, system=options.systems, policy=options.policies)
-    servers = largest_servers(cube, options)
-    dimension = rate_dimension(cube)
-    name = f"{100 * options.quantile:g} % of sojourn times"
-    for system in points(cube, "system"):
-        found = {
-            str(curve["policy"].values): (curve, answers(curve, options, servers, method))
-            for curve in points(system, "policy")
-        }
-        for curve, told in found.values():
-            for point, answer in zip(points(curve, dimension), told, strict=False):
-                if answer.verdict:
-                    where = {"n_servers": servers, "method": method, "quantity": name}
-                    yield _row(point, options, answer, float(point[dimension]), where)
-        rates = np.asarray(cube[dimension].values, dtype=float)
-        reached = {policy: best(rates, told) for policy, (_, told) in found.items()}
-        highest = np.nanmax([np.nan_to_num(rate) for rate in reached.values()])
-        for policy, (curve, told) in found.items():
-            if not any(answer.verdict for answer in told):
-                continue
-            note = "highest of all" if reached[policy] == highest else ""
-            if np.isnan(reached[policy]):
-                note = "meets at no load"
-            yield fit_row(
-                curve.isel({dimension: -1}).drop_vars(("arrival_rate", "load"), errors="ignore"),
-                _rate(reached[policy], np.nan, (float(rates[0]), float(rates[-1])), note),
-                method=method,
-                quantity=name,
-                parameter=f"largest {dimension} that meets {options.at_most:g}",
-                n_servers=servers,
-            )
+    def rows(self, cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
+        """Yield a row for every point, and one for every policy with the largest load that meets.
+
+        The load of a policy is the largest below which it meets the target at every load computed;
+        the note says which policies reach the highest of these.
+        """
+        if QUANTITY not in cube:
+            return
+        method = judged(cube, options)
+        cube = select(cube, system=options.systems, policy=options.policies)
+        servers = largest_servers(cube, options)
+        dimension = rate_dimension(cube)
+        name = f"{100 * options.quantile:g} % of sojourn times"
+        for system in points(cube, "system"):
+            found = {
+                str(curve["policy"].values): (curve, answers(curve, options, servers, method))
+                for curve in points(system, "policy")
+            }
+            for curve, told in found.values():
+                for point, answer in zip(points(curve, dimension), told, strict=False):
+                    if answer.verdict:
+                        where = {"n_servers": servers, "method": method, "quantity": name}
+                        yield _row(point, options, answer, float(point[dimension]), where)
+            rates = np.asarray(cube[dimension].values, dtype=float)
+            reached = {policy: best(rates, told) for policy, (_, told) in found.items()}
+            highest = np.nanmax([np.nan_to_num(rate) for rate in reached.values()])
+            for policy, (curve, told) in found.items():
+                if not any(answer.verdict for answer in told):
+                    continue
+                note = "highest of all" if reached[policy] == highest else ""
+                if np.isnan(reached[policy]):
+                    note = "meets at no load"
+                yield fit_row(
+                    curve.isel({dimension: -1}).drop_vars(
+                        ("arrival_rate", "load"), errors="ignore"
+                    ),
+                    _rate(reached[policy], np.nan, (float(rates[0]), float(rates[-1])), note),
+                    method=method,
+                    quantity=name,
+                    parameter=f"largest {dimension} that meets {options.at_most:g}",
+                    n_servers=servers,
+                )
 
 
 def answerable(study: "Supply", target: Target) -> Iterator[str]:
@@ -131,23 +152,25 @@ def answerable(study: "Supply", target: Target) -> Iterator[str]:
     if not study.follows_jobs:
         yield study.lacks_jobs()
         return
-    method = target.method or (
-        "simulation" if "simulation" in study.methods else next(iter(study.methods))
-    )
+    simulated = [name for name in study.methods if name in study.names(Role.SIMULATION)]
+    method = target.method or (simulated or list(study.methods))[0]
     yield lacks_percentiles(study, method)
     finite = [n for n in study.axes["n_servers"] if n is not None]
-    if method == "mean_field" and finite:
-        yield f"method: simulation; it judges n_servers = {target.n_servers or finite[-1]}"
+    if method in study.names(Role.LIMIT) and finite:
+        names = " or ".join(study.names(Role.SIMULATION))
+        yield f"method: {names}; it judges n_servers = {target.n_servers or finite[-1]}"
 
 
 def lacks_percentiles(study: "Supply", *methods: str) -> str:
-    """Say that no method gives percentiles; the mean field has them for exponential sizes only."""
-    methods = methods or ("simulation", "mean_field")
-    for point in study.points(*methods):
-        if point.method != "mean_field" or point.subject.jobs.sizes.name == "exponential":
+    """Say that no method gives percentiles; in the limit only those of exponential sizes are."""
+    wanted = methods or (Role.SIMULATION, Role.LIMIT)
+    in_limit = study.names(Role.LIMIT)
+    for point in study.points(*wanted):
+        if point.method not in in_limit or point.subject.jobs.sizes.name == "exponential":
             return ""
-    lack = study.lacks(*methods)
-    return lack or "points of the method simulation, as these sizes are not exponential"
+    names = " or ".join(study.names(Role.SIMULATION))
+    lack = study.lacks(*wanted)
+    return lack or f"points of the method {names}, as these sizes are not exponential"
 
 
 def _row(
@@ -183,7 +206,7 @@ def time_unit(target: Target) -> str:
 
 
 def judged(cube: "xr.Dataset", target: Target) -> str:
-    """Return the method asked for, or the simulation, or the first method of the cube.
+    """Return the method asked for, or one that simulates, or the first method of the cube.
 
     Raises
     ------
@@ -191,10 +214,8 @@ def judged(cube: "xr.Dataset", target: Target) -> str:
         If the method asked for is not in the cube.
     """
     if target.method is not None:
-        select(cube, method=[target.method])
-        return target.method
-    names = [str(name) for name in cube["method"].values]
-    return "simulation" if "simulation" in names else names[0]
+        return required_method(cube, target.method)
+    return method_of(cube, Role.SIMULATION) or str(cube[METHOD].values[0])
 
 
 def largest_servers(cube: "xr.Dataset", target: Target) -> float:
@@ -231,7 +252,7 @@ def answers(curve: "xr.Dataset", target: Target, servers: float, method: str) ->
     if np.isnan(scale):
         return []
     here = select(curve, quantile=[target.quantile]).isel(quantile=0)
-    here = here.sel({"method": method, "n_servers": servers})
+    here = here.sel({METHOD: method, "n_servers": servers})
     return [_answer(point, target, scale) for point in points(here, rate_dimension(curve))]
 
 

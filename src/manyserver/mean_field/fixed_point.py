@@ -57,7 +57,7 @@ def fixed_point(
     policy : Policy
         Any policy that is a sampling and a preference, or PULL.
     sizes : SizeLaw, optional
-        Law of the job sizes, of mean one, from :func:`manyserver.sizes`; exponential by default.
+        Law of the job sizes, of mean one, from :func:`manyserver.size_law`; exponential by default.
     discipline : {"ps", "fcfs"}, optional
         Processor sharing (the default), where the law makes no difference (conjectured for
         policies that draw servers, see :mod:`manyserver.mean_field.phase_type`), or first come,

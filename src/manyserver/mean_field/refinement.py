@@ -115,7 +115,7 @@ def refine(system: System, policy: Policy) -> xr.Dataset:
     1.1692
     """
     checked_kind("system", system, System, "a System")
-    checked_kind("policy", policy, Policy, "a policy, as manyserver.policy makes it")  # type: ignore[type-abstract]
+    checked_kind("policy", policy, Policy, "a policy, as manyserver.policy makes it")
     _refuse_jumps(system, policy)
     limit = fixed_point(system, policy)
     tails = limit.queue_tail.values

@@ -1,24 +1,23 @@
 """Simulation of join the shortest queue, which shares nothing with the exact law."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-TITLE = "Simulation of join the shortest queue, at finite n_servers."
-MODEL = "halfin_whitt"
-RANDOM = True
-COMPILES = True
-STARTS_FROM = ()
-ANSWER = "scaled_waiting_mean"
-BETAS = (0.01, 6.0)
+from manyserver.methods.base import Draws, Role, Strict
+from manyserver.methods.halfin_whitt import HalfinWhittMethod, HalfinWhittProblem
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["ChainSimulation", "Options"]
+
 TOO_LARGE = "too large"
 
 
-class Options(BaseModel):
+class Options(Strict):
     """Options of the simulation."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     largest: int = Field(default=6400, ge=1)
     """Most servers; more are left out as too large. Time grows like their number, and for the
@@ -29,45 +28,49 @@ class Options(BaseModel):
     """Independent runs behind one point."""
 
 
-def applies(beta: float, n_servers: int | None) -> bool:
-    """Whether the number of servers is finite."""
-    return n_servers is not None
+class ChainSimulation(HalfinWhittMethod[Options]):
+    """Simulate for a given time."""
 
+    name = "chain_simulation"
+    title = "Simulation of join the shortest queue, at finite n_servers."
+    role = Role.SIMULATION
+    options_class = Options
+    random = True
+    compiles = True
 
-def refusal(beta: float, n_servers: int, options: Options) -> str:
-    """Say if there are too many servers."""
-    return TOO_LARGE if n_servers > options.largest else ""
+    def skip_reason(self, problem: HalfinWhittProblem, options: Options) -> str:
+        """Say if there are too many servers."""
+        return TOO_LARGE if problem.finite_servers > options.largest else ""
 
+    def check(self, problem: HalfinWhittProblem, options: Options) -> None:
+        """Raise a ValueError if the horizon is too short."""
+        super().check(problem, options)
+        if options != Options():
+            from manyserver.diffusion.halfin_whitt.simulation import batches_per_run
 
-def check(beta: float, options: Options) -> None:
-    """Raise a ValueError if the horizon is too short."""
-    if options != Options():
-        from manyserver.diffusion.halfin_whitt.simulation import batches_per_run
+            batches_per_run(problem.beta, options.horizon, options.replications)
 
-        batches_per_run(beta, options.horizon, options.replications)
+    def compute(self, problem: HalfinWhittProblem, options: Options, draws: Draws) -> "xr.Dataset":
+        """Simulate for a given time, and scale what converges."""
+        from manyserver.diffusion.halfin_whitt.labels import labelled
+        from manyserver.diffusion.halfin_whitt.simulation import simulate_chain
 
-
-def compute(beta: float, n_servers: int, options: Options, seed: int) -> Any:
-    """Simulate for a given time, and scale what converges."""
-    from manyserver.diffusion.halfin_whitt.labels import labelled
-    from manyserver.diffusion.halfin_whitt.simulation import simulate_chain
-
-    run = simulate_chain(
-        beta,
-        n_servers,
-        horizon=options.horizon,
-        seed=seed,
-        replications=options.replications,
-        threads=1,
-    )
-    root = math.sqrt(n_servers)
-    kept = ("waiting_probability", "q3_mean", "simulated_time", "n_events", "n_batches")
-    values: dict[str, object] = {name: run[name].values for name in kept}
-    for suffix in ("", "_half_width"):
-        values[f"scaled_waiting_mean{suffix}"] = float(run[f"q2_mean{suffix}"]) / root
-        probability = float(run[f"waiting_probability{suffix}"])
-        values[f"waiting_probability{suffix}"] = probability
-        values[f"scaled_waiting_probability{suffix}"] = probability * root
-    values["q3_mean_half_width"] = run.q3_mean_half_width.values
-    values["interval_reliable"] = math.isfinite(run.q2_mean_half_width)
-    return labelled(values, {}, {"method": "simulation"})
+        run = simulate_chain(
+            problem.beta,
+            problem.finite_servers,
+            horizon=options.horizon,
+            seed=draws.seed,
+            replications=options.replications,
+            threads=1,
+        )
+        root = math.sqrt(problem.finite_servers)
+        kept = ("waiting_probability", "q3_mean", "simulated_time", "n_events", "n_batches")
+        values: dict[str, object] = {name: run[name].values for name in kept}
+        for suffix in ("", "_half_width"):
+            values[f"scaled_waiting_mean{suffix}"] = float(run[f"q2_mean{suffix}"]) / root
+            probability = float(run[f"waiting_probability{suffix}"])
+            values[f"waiting_probability{suffix}"] = probability
+            values[f"scaled_waiting_probability{suffix}"] = probability * root
+        values["q3_mean_half_width"] = run.q3_mean_half_width.values
+        values["interval_reliable"] = math.isfinite(run.q2_mean_half_width)
+        return labelled(values, {}, {"method": "simulation"})

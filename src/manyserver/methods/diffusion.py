@@ -1,21 +1,18 @@
 """The stationary law of the diffusion limit of join the shortest queue."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict
+from manyserver.methods.base import Draws, Role, Strict
+from manyserver.methods.halfin_whitt import HalfinWhittMethod, HalfinWhittProblem
 
-TITLE = "Stationary law of the diffusion, at n_servers = limit."
-MODEL = "halfin_whitt"
-RANDOM = False
-STARTS_FROM = ()
-ANSWER = "scaled_waiting_mean"
-BETAS = (0.01, 6.0)
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Diffusion", "Options"]
 
 
-class Options(BaseModel):
+class Options(Strict):
     """Options of the diffusion."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     fluctuations: bool = False
     """Whether to add the asymptotic variances of the averages of Y1 and Y2 over time."""
@@ -23,39 +20,37 @@ class Options(BaseModel):
     """Whether to add the joint density on a grid."""
 
 
-def applies(beta: float, n_servers: int | None) -> bool:
-    """Whether the number of servers is the limit."""
-    return n_servers is None
+class Diffusion(HalfinWhittMethod[Options]):
+    """Find the stationary law of the diffusion."""
 
+    name = "diffusion"
+    title = "Stationary law of the diffusion, at n_servers = limit."
+    role = Role.LIMIT
+    options_class = Options
 
-def refusal(beta: float, n_servers: None, options: Options) -> str:
-    """Every diffusion has a stationary law."""
-    return ""
+    def compute(self, problem: HalfinWhittProblem, options: Options, draws: Draws) -> "xr.Dataset":
+        """March the stationary law down from large Y2."""
+        from manyserver.diffusion.halfin_whitt.finite.joint import limit_grid
+        from manyserver.diffusion.halfin_whitt.labels import labelled
+        from manyserver.diffusion.halfin_whitt.limit.fluctuations import fluctuations
+        from manyserver.diffusion.halfin_whitt.limit.stationary import stationary
 
-
-def compute(beta: float, n_servers: None, options: Options, seed: int) -> Any:
-    """March the stationary law down from large Y2."""
-    from manyserver.diffusion.halfin_whitt.finite.joint import limit_grid
-    from manyserver.diffusion.halfin_whitt.labels import labelled
-    from manyserver.diffusion.halfin_whitt.limit.fluctuations import fluctuations
-    from manyserver.diffusion.halfin_whitt.limit.stationary import stationary
-
-    y1, y2 = limit_grid(beta) if options.joint else ((), ())
-    law = stationary(beta, y1=y1, y2=y2)
-    values: dict[str, object] = {
-        "scaled_idle_mean": -float(law.y1_mean),
-        "scaled_idle_variance": float(law.y1_variance),
-        "scaled_waiting_mean": float(law.y2_mean),
-        "scaled_waiting_variance": float(law.y2_variance),
-        "scaled_waiting_mean_error": float(law.y2_mean_error),
-        "scaled_waiting_probability": float(law.y2_mean),
-        "y1_y2_correlation": float(law.y1_y2_correlation),
-        "y2_small_exponent": float(law.y2_small_exponent),
-        "y2_small_constant": float(law.y2_small_constant),
-    }
-    if options.joint:
-        values |= {"y1_grid": y1, "y2_grid": y2, "joint_density": law.joint_density.values}
-    if options.fluctuations:
-        found = fluctuations(beta)
-        values |= {str(name): float(found[name]) for name in found.data_vars}
-    return labelled(values, {}, {"method": str(law.attrs["method"])})
+        y1, y2 = limit_grid(problem.beta) if options.joint else ((), ())
+        law = stationary(problem.beta, y1=y1, y2=y2)
+        values: dict[str, object] = {
+            "scaled_idle_mean": -float(law.y1_mean),
+            "scaled_idle_variance": float(law.y1_variance),
+            "scaled_waiting_mean": float(law.y2_mean),
+            "scaled_waiting_variance": float(law.y2_variance),
+            "scaled_waiting_mean_error": float(law.y2_mean_error),
+            "scaled_waiting_probability": float(law.y2_mean),
+            "y1_y2_correlation": float(law.y1_y2_correlation),
+            "y2_small_exponent": float(law.y2_small_exponent),
+            "y2_small_constant": float(law.y2_small_constant),
+        }
+        if options.joint:
+            values |= {"y1_grid": y1, "y2_grid": y2, "joint_density": law.joint_density.values}
+        if options.fluctuations:
+            found = fluctuations(problem.beta)
+            values |= {str(name): float(found[name]) for name in found.data_vars}
+        return labelled(values, {}, {"method": str(law.attrs["method"])})

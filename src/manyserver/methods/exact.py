@@ -1,43 +1,62 @@
 """The stationary law of a small finite system, without approximation."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from manyserver.methods.base import Draws, Method, Role, Strict
+from manyserver.methods.dispatching import DispatchingProblem
 from manyserver.model import System, UnstableSystem
-from manyserver.policies import Policy
 
-TITLE = "Exact Markov chain, at small finite n_servers."
-RANDOM = False
-STARTS_FROM = ()
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Exact", "Options", "fewest_states"]
+
 TOO_LARGE = "too large"
 UNSTABLE = "unstable"
 FIRST_CAP = 4
 """The chain is first tried with at most this many jobs at a server."""
 
 
-class Options(BaseModel):
+class Options(Strict):
     """Options of the exact chain."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
     max_states: int = Field(default=100_000, ge=1)
-    """Most states of the Markov chain; a system that needs more is left out as too large."""
+    """Most states of the Markov chain; a system that needs more is left out as `too large`."""
     tolerance: float = Field(default=1e-12, ge=1e-13, le=0.01)
     """Largest relative error of the mean number of jobs."""
     moments: bool = False
     """Whether to add variances and covariances of the numbers of servers with k jobs."""
 
 
-def applies(system: System) -> bool:
-    """Whether the system has a finite number of servers."""
-    return system.n_servers is not None
+class Exact(Method[DispatchingProblem, Options]):
+    """Solve the balance equations."""
 
+    name = "exact"
+    title = "Exact Markov chain, at small finite n_servers."
+    role = Role.EXACT
+    options_class = Options
+    seconds = (0.2, 10.0)
 
-def refusal(system: System, policy: Policy, options: Options) -> str:
-    """Say if even the fewest states that could do are too many."""
-    return TOO_LARGE if fewest_states(system, options.tolerance) > options.max_states else ""
+    def skip_reason(self, problem: DispatchingProblem, options: Options) -> str:
+        """Say if even the fewest states that could do are too many."""
+        fewest = fewest_states(problem.system, options.tolerance)
+        return TOO_LARGE if fewest > options.max_states else ""
+
+    def compute(self, problem: DispatchingProblem, options: Options, draws: Draws) -> "xr.Dataset":
+        """Solve them; if that is impossible, the result has a status alone."""
+        import xarray as xr
+
+        from manyserver.exact import TooManyStates, exact
+
+        try:
+            return exact(problem.system, problem.policy, **dict(options))
+        except TooManyStates as error:
+            return xr.Dataset(attrs={"status": TOO_LARGE, "reason": str(error)})
+        except UnstableSystem as error:
+            return xr.Dataset(attrs={"status": UNSTABLE, "reason": str(error)})
 
 
 def fewest_states(system: System, tolerance: float) -> int:
@@ -54,23 +73,3 @@ def fewest_states(system: System, tolerance: float) -> int:
     return math.prod(
         math.comb(count + most, count) for count, most in zip(system.counts, buffers, strict=True)
     )
-
-
-def compute(system: System, policy: Policy, options: Options, seed: int) -> Any:
-    """Solve the balance equations; if that is impossible, the result has a status alone."""
-    import xarray as xr
-
-    from manyserver.exact import TooManyStates, exact
-
-    try:
-        return exact(
-            system,
-            policy,
-            tolerance=options.tolerance,
-            max_states=options.max_states,
-            moments=options.moments,
-        )
-    except TooManyStates as error:
-        return xr.Dataset(attrs={"status": TOO_LARGE, "reason": str(error)})
-    except UnstableSystem as error:
-        return xr.Dataset(attrs={"status": UNSTABLE, "reason": str(error)})

@@ -1,21 +1,20 @@
 """The fluid model of join the shortest queue: its paths, and the cost of them."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-TITLE = "Paths of the fluid model and the solution of the Stein equation, at n_servers = limit."
-MODEL = "halfin_whitt"
-RANDOM = False
-STARTS_FROM = ()
-ANSWER = "excess_level"
-BETAS = (0.01, 6.0)
+from manyserver.methods.base import Draws, Role, Strict
+from manyserver.methods.halfin_whitt import HalfinWhittMethod, HalfinWhittProblem
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Fluid", "Options"]
 
 
-class Options(BaseModel):
+class Options(Strict):
     """Options of the fluid model."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     levels: tuple[float, ...] = Field(default=(1.5, 2.0, 3.0), min_length=1)
     """Levels kappa over beta, greater than 1, of the curves Gamma; the Stein equation is solved
@@ -24,18 +23,18 @@ class Options(BaseModel):
     """How far the grid goes in both directions."""
 
 
-def applies(beta: float, n_servers: int | None) -> bool:
-    """Whether the number of servers is the limit."""
-    return n_servers is None
-
-
-def refusal(beta: float, n_servers: None, options: Options) -> str:
-    """Leave nothing out: it is a closed form."""
-    return ""
-
-
-def compute(beta: float, n_servers: None, options: Options, seed: int) -> Any:
+class Fluid(HalfinWhittMethod[Options]):
     """Evaluate closed forms."""
-    from manyserver.diffusion.halfin_whitt.fluid_model.phase_portrait import portrait
 
-    return portrait(beta, levels=[level * beta for level in options.levels], reach=options.reach)
+    name = "fluid"
+    title = "Paths of the fluid model and the solution of the Stein equation, at n_servers = limit."
+    role = Role.PATHS
+    options_class = Options
+    primary_variable = "excess_level"
+
+    def compute(self, problem: HalfinWhittProblem, options: Options, draws: Draws) -> "xr.Dataset":
+        """Evaluate closed forms."""
+        from manyserver.diffusion.halfin_whitt.fluid_model.phase_portrait import portrait
+
+        beta = problem.beta
+        return portrait(beta, levels=[x * beta for x in options.levels], reach=options.reach)

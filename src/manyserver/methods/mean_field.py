@@ -1,58 +1,53 @@
 """The fixed point of the mean field: the limit of infinitely many servers."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict
-
+from manyserver.methods.base import Draws, Method, Role, Strict
+from manyserver.methods.dispatching import DispatchingProblem
 from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.sizes import SizeLaw
 
-TITLE = "Fixed point of the mean field, at n_servers = limit."
-RANDOM = False
-STARTS_FROM = ()
-FOLLOWS_JOBS = True
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["MeanField", "Options"]
+
 NOT_KNOWN = "not known"
 
 
-class Options(BaseModel):
+class Options(Strict):
     """The mean field has no options."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+
+class MeanField(Method[DispatchingProblem, Options]):
+    """Solve for the fixed point."""
+
+    name = "mean_field"
+    title = "Fixed point of the mean field, at n_servers = limit."
+    role = Role.LIMIT
+    options_class = Options
+    seconds = (0.01, 2.0)
+    takes_sizes = True
+
+    def compute(self, problem: DispatchingProblem, options: Options, draws: Draws) -> "xr.Dataset":
+        """Solve for the fixed point.
+
+        With sizes and a discipline, the law of the sojourn time is added where it is known, for
+        exponential sizes. Where not even the fixed point is known, the result is a status alone.
+        """
+        from manyserver.mean_field import fixed_point
+
+        system, policy = problem.system, problem.policy
+        state = fixed_point(system, policy)
+        if problem.sizes is None or problem.discipline is None:
+            return state
+        return _with_jobs(system, policy, state, problem.sizes, problem.discipline)
 
 
-def applies(system: System) -> bool:
-    """Whether the system is the limit."""
-    return system.n_servers is None
-
-
-def refusal(system: System, policy: Policy, options: Options) -> str:
-    """Every stable system has a fixed point."""
-    return ""
-
-
-def compute(
-    system: System,
-    policy: Policy,
-    options: Options,
-    seed: int,
-    sizes: SizeLaw | None = None,
-    discipline: str | None = None,
-) -> Any:
-    """Solve for the fixed point.
-
-    With sizes and a discipline, the law of the sojourn time is added where it is known, for
-    exponential sizes. Where not even the fixed point is known, the result is a status alone.
-    """
-    from manyserver.mean_field import fixed_point
-
-    state = fixed_point(system, policy)
-    if sizes is None or discipline is None:
-        return state
-    return _with_jobs(system, policy, state, sizes, discipline)
-
-
-def _with_jobs(system: System, policy: Policy, state: Any, sizes: SizeLaw, discipline: str) -> Any:
+def _with_jobs(
+    system: System, policy: Policy, state: "xr.Dataset", sizes: SizeLaw, discipline: str
+) -> "xr.Dataset":
     import xarray as xr
     from numpy.linalg import LinAlgError
 

@@ -1,14 +1,15 @@
-"""Dispatching policies, found by discovery.
+"""Dispatching policies, found by :mod:`manyserver.registry`.
 
-Every module in this package that defines a :class:`~manyserver.policies.base.Policy` adds it to
-the registry under its `name`; nothing else has to change for a new policy.
+Every module in this package that defines a :class:`~manyserver.policies.base.Policy` adds it
+under its `name`, and so does an entry point of the group ``manyserver.policies`` in any other
+package. The classes can be imported from here.
 """
 
-from functools import cache
+from typing import Any
 
 from manyserver.policies.base import Branch, Draw, Policy, Sampling, check_fit
 from manyserver.policies.sampling import full
-from manyserver.registry import discovered, found, made
+from manyserver.registry import Registry
 
 __all__ = [
     "Branch",
@@ -22,29 +23,15 @@ __all__ = [
     "policy_class",
 ]
 
-
-@cache
-def _registry() -> dict[str, type[Policy]]:
-    return discovered(Policy, __name__, __path__)
+REGISTRY = Registry("policy", Policy, __name__)
+names, policy_class = REGISTRY.names, REGISTRY.find
 
 
-def names() -> tuple[str, ...]:
-    """Return the names of all policies, in alphabetical order."""
-    return tuple(_registry())
+def __getattr__(name: str) -> Any:
+    return REGISTRY.exported(name)
 
 
-def policy_class(name: str) -> type[Policy]:
-    """Return the class of a policy.
-
-    Raises
-    ------
-    ValueError
-        If there is no policy of this name.
-    """
-    return found(_registry(), name, "policy")
-
-
-def policy(name: str, **parameters: object) -> Policy:
+def policy(name: str, **parameters: Any) -> Policy:
     """Make a policy from its name and parameters.
 
     Parameters
@@ -69,5 +56,7 @@ def policy(name: str, **parameters: object) -> Policy:
     >>> import manyserver as ms
     >>> ms.policy("scheme1", d=[2, 2])
     Scheme1(d=(2, 2), replacement=False)
+    >>> ms.policies.Scheme1(d=(2, 2))
+    Scheme1(d=(2, 2), replacement=False)
     """
-    return made(policy_class(name), name, "policy", parameters)
+    return REGISTRY.make(name, **parameters)

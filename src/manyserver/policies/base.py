@@ -90,8 +90,9 @@ class Policy(ABC):
     """A memoryless dispatching policy.
 
     A subclass is a frozen dataclass whose fields are the policy's parameters. It says what the
-    policy looks at and what it prefers; a module in this package that defines one is found by
-    :func:`manyserver.policy` under the class attribute `name`.
+    policy looks at and what it prefers, and has a `name` and a `title`. Every function takes an
+    object of it; by its name it is found if a module in this package, or an entry point, defines it
+    (:mod:`manyserver.registry`).
     """
 
     name: ClassVar[str]
@@ -213,4 +214,4 @@ def check_fit(system: object, policy: object) -> None:
         As in :meth:`Policy.check`.
     """
     known = checked_kind("system", system, System, "a System")
-    checked_kind("policy", policy, Policy, "a policy, as manyserver.policy makes it").check(known)  # type: ignore[type-abstract]
+    checked_kind("policy", policy, Policy, "a policy, as manyserver.policy makes it").check(known)

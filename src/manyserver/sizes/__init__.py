@@ -1,45 +1,32 @@
-"""Laws of the job size, found by discovery.
+"""Laws of the job size, found by :mod:`manyserver.registry`.
 
-Every module in this package that defines a :class:`~manyserver.sizes.base.SizeLaw` with a `name`
-adds it to the registry; nothing else has to change for a new law.
+Every module in this package that defines a :class:`~manyserver.sizes.base.SizeLaw` adds it under
+its `name`, and so does an entry point of the group ``manyserver.sizes`` in any other package. The
+classes can be imported from here.
 """
 
-from functools import cache
+from typing import Any
 
-from manyserver.registry import discovered, found, made
+from manyserver.registry import Registry
 from manyserver.sizes.base import SizeLaw
 
-__all__ = ["SizeLaw", "names", "size_class", "sizes"]
+__all__ = ["SizeLaw", "names", "size_class", "size_law"]
+
+REGISTRY = Registry("law", SizeLaw, __name__)
+names, size_class = REGISTRY.names, REGISTRY.find
 
 
-@cache
-def _registry() -> dict[str, type[SizeLaw]]:
-    return discovered(SizeLaw, __name__, __path__)
+def __getattr__(name: str) -> Any:
+    return REGISTRY.exported(name)
 
 
-def names() -> tuple[str, ...]:
-    """Return the names of all laws, in alphabetical order."""
-    return tuple(_registry())
-
-
-def size_class(name: str) -> type[SizeLaw]:
-    """Return the class of a law.
-
-    Raises
-    ------
-    ValueError
-        If there is no law of this name.
-    """
-    return found(_registry(), name, "law")
-
-
-def sizes(name: str, **parameters: object) -> SizeLaw:
+def size_law(name: str, **parameters: Any) -> SizeLaw:
     """Make a law of the job size from its name and parameters.
 
     Parameters
     ----------
     name : str
-        For example ``"pareto"``; ``from manyserver.sizes import names`` gives all.
+        For example ``"pareto"``; ``manyserver.sizes.names()`` gives all.
     **parameters
         Those of that law, for example ``shape=2.5``. Every law takes `mean`, which is one by
         default: the unit of time is the mean job size divided by speed 1. A `phase_type` or
@@ -57,9 +44,9 @@ def sizes(name: str, **parameters: object) -> SizeLaw:
     Examples
     --------
     >>> import manyserver as ms
-    >>> ms.sizes("pareto", shape=2.5)
+    >>> ms.size_law("pareto", shape=2.5)
     Pareto(shape=2.5, mean=1.0)
-    >>> float(ms.sizes("hyperexponential", scv=4).quantile(0.99).round(3))
+    >>> float(ms.sizes.Hyperexponential(scv=4).quantile(0.99).round(3))
     10.746
     """
-    return made(size_class(name), name, "law", parameters)
+    return REGISTRY.make(name, **parameters)

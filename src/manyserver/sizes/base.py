@@ -33,8 +33,9 @@ class SizeLaw(ABC):
     """A law of the job size.
 
     A subclass is a frozen dataclass whose fields are the law's parameters, `mean` among them, and
-    `scv`, which is no parameter if it follows from them. A module in this package that defines
-    one is found by :func:`manyserver.sizes` under the class attribute `name`.
+    `scv`, which is no parameter if it follows from them; it has a `name` and a `title`. Every
+    function takes an object of it; by its name it is found if a module in this package, or an entry
+    point, defines it (:mod:`manyserver.registry`).
 
     Attributes
     ----------
@@ -74,7 +75,7 @@ class SizeLaw(ABC):
         Examples
         --------
         >>> import manyserver as ms
-        >>> ms.sizes("pareto", shape=2).has_moment(2)
+        >>> ms.size_law("pareto", shape=2).has_moment(2)
         False
         """
         return order < self.tail_index

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from manyserver import methods
+from manyserver.methods import METHOD, ROLE
 from manyserver.study import models
 from manyserver.study.points import Point, canonical, point_name
 from manyserver.study.storage.damage import DamagedFile
@@ -25,7 +27,7 @@ __all__ = ["build_cube", "read_cube", "write_cube"]
 NOT_ASKED, OK = "not asked for", "ok"
 IMPRECISE, UNRELIABLE = "precision not met", "interval not reliable"
 LONG_NAMES = {
-    "method": "method that computed the point",
+    METHOD: "method that computed the point",
     "system": "label of the system",
     "policy": "label of the policy",
     "jobs": "label of the job sizes and the discipline",
@@ -60,13 +62,13 @@ def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
     ConfigError
         If no file has a point that was to be computed.
     """
-    axes = {"method": tuple(study.config.methods_used), **study.layout.axes}
+    axes = {METHOD: tuple(study.config.methods_used), **study.layout.axes}
     lookup = models.load(study.config.model).lookup
     records = {canonical(r.parameters): r for file in unit_files for r in read_unit(file)}
     placed: list[tuple[tuple[int, ...], Record]] = []
     labels = _Labels(tuple(len(values) for values in axes.values()))
     for point in study.points:
-        told: dict[str, Any] = {"method": point.method, **point.labels}
+        told: dict[str, Any] = {METHOD: point.method, **point.labels}
         place = tuple(axes[axis].index(told[axis]) for axis in axes)
         labels.ids[place], labels.status[place] = point.id, point.left_out
         labels.seeds[place] = -1 if point.seed is None else point.seed
@@ -169,8 +171,10 @@ def _coordinates(study: Study, axes: dict[str, tuple], sizes: dict[str, int]) ->
         servers = [math.inf if n is None else float(n) for n in axes["n_servers"]]
         described = {"units": "1", "symbol": "N", "long_name": "number of servers"}
         found["n_servers"] = ("n_servers", servers, described)
+    roles = [methods.load(name).role.value for name in axes[METHOD]]
     return {
         **found,
+        ROLE: (METHOD, roles, {"long_name": "what the results of the method are"}),
         **{dim: _labelled(dim, np.arange(size)) for dim, size in sizes.items()},
         **study.layout.coordinates,
     }

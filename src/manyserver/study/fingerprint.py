@@ -1,8 +1,8 @@
 """A digest of the code that a result depends on, blind to comments and docstrings.
 
-The digest covers an entry module and every module of the same package that it imports, directly
-or not. Imports are read from the source, so nothing is imported to take it. Library versions are
-not part of it: they are recorded beside each result instead.
+The digest covers an entry module and every module of its own package and of this one that it
+imports, directly or not. Imports are read from the source, so nothing is imported to take it.
+Library versions are not part of it: they are recorded beside each result instead.
 
 What was read is kept beside Python's bytecode, as reading it takes longer than most commands.
 """
@@ -27,16 +27,16 @@ OLD_NS = 2 * 10**9
 
 
 def fingerprint(*entries: str, without: tuple[str, ...] = (), folder: Path | None = None) -> str:
-    """Digest the code of some modules and of all that they import from their own package.
+    """Digest the code of some modules and of all that they import from their packages or this one.
 
     Parameters
     ----------
     *entries : str
-        Dotted names of the modules to start from, all of one package.
+        Dotted names of the modules to start from.
     without : tuple of str, optional
         Modules and packages to leave out, with what only they import.
     folder : pathlib.Path, optional
-        Where the package lies; by default where Python finds it.
+        Where the package of the first lies; by default where Python finds it.
 
     Returns
     -------
@@ -86,28 +86,37 @@ def imported_modules(
 def _covered(
     entries: tuple[str, ...], without: tuple[str, ...], folder: Path | None
 ) -> dict[str, "_Module"]:
-    root = _package_folder(entries[0].split(".")[0]) if folder is None else folder
-    exists = cache(partial(_exists, root=root))
+    packages = dict.fromkeys([*(_package(entry) for entry in entries), _package(__name__)])
+    roots = {name: folder if folder and not i else _root(name) for i, name in enumerate(packages)}
+    exists = cache(partial(_exists, roots=roots))
     found: dict[str, _Module] = {}
     waiting = list(entries)
     while waiting:
         name = waiting.pop()
         if name not in found and not _within(name, without):
-            found[name] = _module(name, root)
-            waiting.extend(_imports(name, found[name], exists))
-    _kept(root).save()
+            found[name] = _module(name, roots[_package(name)])
+            waiting.extend(_imports(found[name], exists))
+    for root in roots.values():
+        _kept(root).save()
     return found
+
+
+def _package(name: str) -> str:
+    return name.split(".")[0]
 
 
 def _within(name: str, packages: tuple[str, ...]) -> bool:
     return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 
-def _package_folder(package: str) -> Path:
+@cache
+def _root(package: str) -> Path:
+    """Return the folder of a package, or the file of a single module."""
     spec = importlib.util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
+    if spec is None or not (spec.submodule_search_locations or spec.has_location):
         raise ValueError(f"package = {package!r}: must be an importable package")
-    return Path(spec.submodule_search_locations[0])
+    folders = spec.submodule_search_locations
+    return Path(folders[0] if folders else str(spec.origin))
 
 
 def _source(name: str, root: Path) -> Path:
@@ -131,8 +140,9 @@ class _Kept:
     def __init__(self, root: Path):
         self.changed = False
         self.modules: dict[str, _Module] = {}
-        bytecode = Path(importlib.util.cache_from_source(str(root / "__init__.py")))
-        self.path = bytecode.with_name(f"fingerprint.{sys.implementation.cache_tag}.json")
+        bytecode = Path(importlib.util.cache_from_source(str(_source(root.stem, root))))
+        tag = sys.implementation.cache_tag
+        self.path = bytecode.with_name(f"fingerprint.{root.stem}.{tag}.json")
         try:
             checksum, _, content = self.path.read_bytes().partition(b"\n")
         except OSError:
@@ -187,21 +197,20 @@ def _targets(tree: ast.Module, name: str, is_package: bool) -> Iterator[tuple[st
             yield _absolute(node, name, is_package), [alias.name for alias in node.names]
 
 
-def _imports(name: str, module: _Module, exists: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the modules of the package that one of them imports."""
-    package = f"{name.split('.')[0]}."
+def _imports(module: _Module, exists: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the modules of the packages that one of them imports."""
     for base, inner in module.imports:
-        if f"{base}.".startswith(package):
-            for target in [f"{base}.{one}" for one in inner] or [base]:
-                found = target if exists(target) else base
-                # The root package only gathers public names; following it would couple all code
-                # to all.
-                if found.startswith(package) and exists(found):
-                    yield found
+        for target in [f"{base}.{one}" for one in inner] or [base]:
+            found = target if exists(target) else base
+            # The root package only gathers public names; following it would couple all code to all.
+            if found != _package(__name__) and exists(found):
+                yield found
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
-    """All statements below a node; there are far fewer of them than of expressions."""
+    """All statements below a node that are run; they are far fewer than the expressions."""
+    if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+        return
     for field in ("body", "orelse", "handlers", "finalbody", "cases"):
         inner = getattr(node, field, ())
         for child in inner if isinstance(inner, list) else ():
@@ -217,8 +226,8 @@ def _absolute(node: ast.ImportFrom, name: str, is_package: bool) -> str:
     return ".".join([*parts, *([node.module] if node.module else [])])
 
 
-def _exists(name: str, root: Path) -> bool:
-    return name.split(".")[0] == root.name and _source(name, root).is_file()
+def _exists(name: str, roots: dict[str, Path]) -> bool:
+    return _package(name) in roots and _source(name, roots[_package(name)]).is_file()
 
 
 def _code_digest(tree: ast.Module) -> str:

@@ -94,12 +94,8 @@ class Subject(Protocol):
     """
 
     @property
-    def arguments(self) -> tuple[Any, ...]:
-        """First arguments of the functions of a method."""
-
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """Further arguments of a method's `compute`, by name."""
+    def problem(self) -> methods.Problem:
+        """What a method computes."""
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -152,7 +148,7 @@ class Point:
     @cached_property
     def seed(self) -> int | None:
         """Seed of the point; None for a method without random numbers."""
-        if not methods.load(self.method).RANDOM:
+        if not methods.load(self.method).random:
             return None
         return point_seed(self.study_seed, canonical(self._with_method(self.subject.seeded)))
 
@@ -173,10 +169,9 @@ class Point:
     @cached_property
     def family(self) -> str:
         """Identity of all points that can start from each other's work."""
-        options = methods.kept_options(self.method, self.options)
-        if options is None:
-            return self.id
-        return digest(canonical({**self.parameters, "options": options}))
+        method = methods.load(self.method)
+        key = method.cache_key(method.options_class(**self.options))
+        return self.id if key is None else digest(canonical({**self.parameters, "options": key}))
 
     @cached_property
     def cell(self) -> str:
@@ -196,16 +191,16 @@ class Point:
     @property
     def modules(self) -> dict[str, str]:
         """Digest of every module whose code computes the point, by name."""
-        without = methods.load(self.method).STARTS_FROM
-        entries = (f"{methods.__name__}.{self.method}", *self.subject.modules)
-        return module_digests(*entries, without=without)
+        method = methods.load(self.method)
+        entries = (type(method).__module__, *self.subject.modules)
+        return module_digests(*entries, without=method.starts_from)
 
 
 @cache
 def point_code(method: str, *modules: str) -> str:
     """Fingerprint the code of a method together with that of other modules."""
-    starts_from = methods.load(method).STARTS_FROM
-    return fingerprint(f"{methods.__name__}.{method}", *modules, without=starts_from)
+    known = methods.load(method)
+    return fingerprint(type(known).__module__, *modules, without=known.starts_from)
 
 
 @dataclass(frozen=True)

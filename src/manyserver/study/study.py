@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from manyserver import methods
-from manyserver.discovery import DEFAULT_MODEL
+from manyserver.registry import DEFAULT_MODEL
 from manyserver.study import models
 from manyserver.study.config.base import StudyConfig
 from manyserver.study.config.text import unfit_texts
@@ -114,7 +114,7 @@ def read_config(path: Path) -> tuple[Any, Document, list[str]]:
     except ValueError as error:
         raise ConfigError([f"{document.at('model')}: {error}"]) from None
     notes: list[str] = []
-    config = validated(model.Config, content, document, context={"notes": notes})
+    config = validated(model.config_class, content, document, context={"notes": notes})
     unfit = [f"{document.at(key)}: {line}" for key, line in unfit_texts(content)]
     if unfit:
         raise ConfigError(unfit)

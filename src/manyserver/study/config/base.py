@@ -11,15 +11,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from manyserver import methods
+from manyserver.methods.base import Strict
 from manyserver.study.config.names import Name
 
 __all__ = ["KindConfig", "Strict", "StudyConfig", "methods_model"]
-
-
-class Strict(BaseModel):
-    """A part of the configuration, in which unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class KindConfig(Strict):
@@ -55,17 +50,20 @@ class StudyConfig(Strict):
     methods: Strict
     """The methods and their options."""
     seed: int = Field(default=1, ge=0)
-    """Seed of all random numbers; two studies with the same seed share their points."""
+    """Seed of all random numbers; studies with equal seeds share their points."""
     unit: tuple[str, ...]
-    """Points that share these axes are computed by one job."""
+    """Points that agree on these axes are computed by one job. Changing it computes nothing
+    again."""
     unit_points: int | None = Field(default=None, ge=1)
-    """Most points that one job computes; by default all that share the axes of `unit`."""
+    """Most points that one job computes; larger units are split. By default there is no bound."""
     allow_failures: bool = False
-    """Whether the study is accepted even if points of it could not be computed."""
+    """Whether a run is a success even if points could not be computed. They have the status
+    `failed` and a `reason` in the cube, and are not tried again until something else changes;
+    without this key, the next run tries them again."""
     figures: tuple[KindConfig, ...] = ()
-    """The figures."""
+    """The figures; see below."""
     fits: tuple[KindConfig, ...] = ()
-    """The fits."""
+    """The fits; see below."""
 
     @property
     def methods_used(self) -> dict[str, BaseModel]:
@@ -73,15 +71,15 @@ class StudyConfig(Strict):
         named = self.methods.model_fields_set
         chosen = [name for name in methods.names(self.model) if name in named]
         # `exact:` without anything has the defaults.
-        return {n: getattr(self.methods, n) or methods.load(n).Options() for n in chosen}
+        return {n: getattr(self.methods, n) or methods.load(n).options_class() for n in chosen}
 
 
 @cache
 def methods_model(model: str) -> type[Strict]:
     """Return the typed form of the key ``methods`` in studies of a model."""
     fields: dict[str, Any] = {
-        name: (methods.load(name).Options | None, Field(default=None, description=text))
-        for name, text in ((name, methods.load(name).TITLE) for name in methods.names(model))
+        one.name: (one.options_class | None, Field(default=None, description=one.title))
+        for one in map(methods.load, methods.names(model))
     }
     found = create_model(f"{model.title().replace('_', '')}Methods", __base__=Strict, **fields)
     found.__doc__ = "The methods that compute the points, each with its options."

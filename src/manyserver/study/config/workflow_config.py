@@ -44,11 +44,12 @@ class WorkflowConfig(Strict):
     """The file ``config/config.yaml``."""
 
     studies: Studies = "default"
-    """Names of the studies that are built, or the word all, or default for all but some."""
+    """Names of the studies that are built, without their suffix; or `all`; or `default`, all but
+    those `on_request`."""
     on_request: tuple[str, ...] = ()
-    """Names of studies that are not among the default ones."""
+    """Names of studies that take longer."""
     allow_failures: bool = False
-    """Whether a run is a success even if points of a study could not be computed."""
+    """Does for all studies what the key of a study does."""
 
 
 def read_workflow_config(

@@ -53,7 +53,7 @@ def use_kernel_cache(method: str, folder: Path) -> None:
     stale machine code. It reads the folder when it is imported, so this must come before. Nothing
     is done for a method that has nothing compiled.
     """
-    if not methods.compiles(method):
+    if not methods.load(method).compiles:
         return
     if "numba" in sys.modules:
         raise RuntimeError("numba is imported too early; its cache cannot be chosen any more")
@@ -68,7 +68,7 @@ def kernel_cache(method: str, folder: Path) -> Path:
 @contextmanager
 def compiling_told(method: str, progress: Progress) -> Iterator[None]:
     """Say when numba compiles, if a method has something compiled."""
-    if not methods.compiles(method):
+    if not methods.load(method).compiles:
         yield
         return
     # Imported here because it takes a second, and reads its settings when it is imported.
@@ -214,13 +214,11 @@ class _Work:
         self.progress.start(name)
         began, compiled = time.perf_counter(), self.progress.compiled
         method = methods.load(point.method)
-        options = method.Options(**point.options)
-        subject = point.subject
-        keywords = subject.keywords
+        options = method.options_class(**point.options)
         kept = Kept(self.store.side_file(point), point.code)
-        if methods.kept_options(point.method, point.options) is not None:
-            keywords = {**keywords, "cache": kept}
-        result = method.compute(*subject.arguments, options, point.seed or 0, **keywords)
+        cache = None if method.cache_key(options) is None else kept
+        draws = methods.Draws(point.seed or 0, cache)
+        result = method.compute(point.subject.problem, options, draws)
         record = record_of(point, result, self.versions)
         compiled = self.progress.compiled - compiled
         seconds = max(0.0, time.perf_counter() - began - compiled)

@@ -1,7 +1,7 @@
 """How long points will take, from what stored ones took; at first from a rough guess."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from math import ceil
 from pathlib import Path
@@ -52,18 +52,6 @@ class Cost:
     """Whether it rests on no stored point of the method."""
 
 
-GUESSES = {
-    "mean_field": Cost(0.01, 2.0),
-    "refined_mean_field": Cost(0.02, 2.0),
-    "simulation": Cost(0.15, 10.0),
-    "exact": Cost(0.2, 10.0),
-}
-"""Times of points of a method without stored ones, as they are in the studies that come with the
-package, on a computer of 2024."""
-GUESS = Cost(0.2, 2.0)
-"""The same, for other methods."""
-
-
 class Timings:
     """Times that points in a store took.
 
@@ -105,8 +93,8 @@ class Timings:
         for unit in units:
             seconds += START_SECONDS
             method = unit.points[0].method
-            kernel = kernel_cache(method, self.kernels)
-            if methods.compiles(method) and kernel not in self._compiled and not kernel.exists():
+            kernel, compiles = kernel_cache(method, self.kernels), methods.load(method).compiles
+            if compiles and kernel not in self._compiled and not kernel.exists():
                 self._compiled.add(kernel)
                 seconds += COMPILE_SECONDS
         return seconds
@@ -121,7 +109,7 @@ class Timings:
         found = islice(self._read(f"{method}-*/*.jsonl"), MOST_READ)
         seconds = [stored.seconds for stored in found]
         if not seconds:
-            return replace(GUESSES.get(method, GUESS), guessed=True)
+            return Cost(*methods.load(method).seconds, guessed=True)
         return Cost(sum(seconds) / len(seconds), max(seconds))
 
     def _read(self, pattern: str) -> Iterable["_Timing"]:
@@ -201,7 +189,7 @@ def time_left(expected: Mapping[Name, Expected], states: Mapping[Name, State]) -
 
     Examples
     --------
-    >>> units = {("a", "one"): Expected(12, "exact", None), ("a", "two"): Expected(9, "x", None)}
+    >>> units = {("a", "one"): Expected(12, "x", None), ("a", "two"): Expected(9, "y", None)}
     >>> time_left(units, {("a", "one"): State(total=12, computed=4, seconds=2.0)})
     Left(seconds=4.0, complete=False)
     """
@@ -261,9 +249,6 @@ def job_memory(unit: Unit, threads: int, attempt: int) -> int:
         1 for the first.
     """
     wanted = [point for point in unit.points if not point.left_out]
-    needed = (
-        methods.memory(point.method, *point.subject.arguments, **point.subject.keywords)
-        for point in wanted
-    )
+    needed = (methods.load(point.method).memory(point.subject.problem) for point in wanted)
     own = max(needed, default=0.0) * min(threads, len(wanted)) / 1e6
     return ceil(MEMORY + own) << (attempt - 1)

@@ -154,7 +154,7 @@ def record_of(point: Point, result: Any, versions: dict[str, str]) -> Record:
     values = {str(name): _known(result[name].values).tolist() for name in result.data_vars}
     # A result without values has a status that says why.
     impossible = not values and "status" in result.attrs
-    answer = methods.answer(point.method)
+    answer = methods.load(point.method).primary_variable
     if not impossible and not math.isfinite(values.get(answer, math.nan)):
         raise ArithmeticError(f"the result has no finite {answer}")
     notes = {str(k): _plain(value) for k, value in result.attrs.items() if k not in ORIGIN}

@@ -2,59 +2,64 @@
 
 from manyserver.model import System
 from manyserver.study.layout import Layout
+from manyserver.study.models.base import Model
 from manyserver.study.models.dispatching.config import Config
 from manyserver.study.models.dispatching.coordinates import coordinates
 from manyserver.study.models.dispatching.jobs import Jobs
 from manyserver.study.models.dispatching.sweep import Sweep
 from manyserver.validation import Mistakes
-from manyserver.variables import QUANTILES, lookup
+from manyserver.variables import QUANTILES, Variable, lookup
 
-__all__ = ["TITLE", "Config", "lay_out", "lookup"]
-
-TITLE = "Dispatching policies for many parallel servers."
+__all__ = ["Config", "DispatchingModel"]
 
 
-def lay_out(config: Config, mistakes: Mistakes) -> Layout:
-    """Build the points of a study.
+class DispatchingModel(Model[Config]):
+    """Dispatching policies for many parallel servers."""
 
-    Raises
-    ------
-    ConfigError
-        If so much is wrong that they cannot be built.
-    """
-    sweep = Sweep(config, mistakes)
-    policies, pools, jobs = sweep.policies(), sweep.pools(), sweep.jobs()
-    mistakes.stop()
-    sweep.check_size()
-    mistakes.stop()
-    sweep.check_servers(pools)
-    sweep.check_memory(pools, policies, jobs)
-    sweep.check_unit()
-    sweep.check_rates(pools)
-    mistakes.stop()
-    points = tuple(sweep.points(pools, policies, jobs))
-    rates = tuple(float(rate) for rate in config.sweep.rates)
-    labels = tuple(policies)
-    systems = [System(1e-9, these) for these in pools.values()]
-    return Layout(
-        points,
-        axes={
-            "system": tuple(pools),
-            "policy": labels,
-            **({"jobs": tuple(jobs)} if jobs else {}),
-            "n_servers": config.sweep.n_servers,
-            config.sweep.rate_name: rates,
-        },
-        coordinates=coordinates(config.sweep, systems, policies, jobs),
-        choices={
-            "systems": tuple(pools),
-            "policies": labels,
-            "baseline": labels,
-            **_choices_of_jobs(jobs),
-            "rates": rates,
-            "n_servers": tuple(n for n in config.sweep.n_servers if n is not None),
-        },
-    )
+    name = "dispatching"
+    title = "Dispatching policies for many parallel servers."
+    axes = ("system", "policy", "jobs", "arrival_rate", "load")
+    config_class = Config
+
+    def lookup(self, name: str) -> Variable:
+        """Return the description of a variable; see :func:`manyserver.variables.lookup`."""
+        return lookup(name)
+
+    def lay_out(self, config: Config, mistakes: Mistakes) -> Layout:
+        """Build the points of a study: every policy on every system at every rate."""
+        sweep = Sweep(config, mistakes)
+        policies, pools, jobs = sweep.policies(), sweep.pools(), sweep.jobs()
+        mistakes.stop()
+        sweep.check_size()
+        mistakes.stop()
+        sweep.check_servers(pools)
+        sweep.check_memory(pools, policies, jobs)
+        sweep.check_unit()
+        sweep.check_rates(pools)
+        mistakes.stop()
+        points = tuple(sweep.points(pools, policies, jobs))
+        rates = tuple(float(rate) for rate in config.sweep.rates)
+        labels = tuple(policies)
+        systems = [System(1e-9, these) for these in pools.values()]
+        return Layout(
+            points,
+            axes={
+                "system": tuple(pools),
+                "policy": labels,
+                **({"jobs": tuple(jobs)} if jobs else {}),
+                "n_servers": config.sweep.n_servers,
+                config.sweep.rate_name: rates,
+            },
+            coordinates=coordinates(config.sweep, systems, policies, jobs),
+            choices={
+                "systems": tuple(pools),
+                "policies": labels,
+                "baseline": labels,
+                **_choices_of_jobs(jobs),
+                "rates": rates,
+                "n_servers": tuple(n for n in config.sweep.n_servers if n is not None),
+            },
+        )
 
 
 def _choices_of_jobs(jobs: dict[str, Jobs]) -> dict[str, tuple]:

@@ -46,11 +46,14 @@ class PoolConfig(Strict):
     """Servers of one speed."""
 
     fraction: Ratio
-    """Fraction of all servers that are in this pool, in (0, 1]; such as 1/2."""
+    """Fraction of all servers that are in this pool, in (0, 1], such as 1/2; those of a system sum
+    to 1."""
     speed: Ratio
     """Work done per unit of time by one server, greater than zero; such as 2/3."""
     buffer: int | None = Field(default=None, ge=1)
-    """Most jobs that a server holds, the one in service included; no bound if left out."""
+    """Most jobs that a server holds, the one in service included; no bound if left out. A full
+    server ranks after all others, and an arrival is blocked if all servers that it looks at are
+    full. With a buffer in some pool the load may be 1 or more."""
 
 
 class SystemConfig(Strict):
@@ -105,11 +108,14 @@ class SweepConfig(Strict):
     """The axes of the study: exactly one of arrival_rate and load, and n_servers."""
 
     arrival_rate: Grid | None = None
-    """Jobs per unit of time and server: a number, a list, or {start, stop, step or count}."""
+    """Jobs per unit of time and server: a number, a list, or {start, stop, step or count}; such
+    that the load is below 1 unless a pool has a `buffer`."""
     load: Grid | None = None
-    """Arrival rate over capacity, below 1 unless a pool has a buffer, in the same forms."""
+    """Arrival rate over capacity, instead of `arrival_rate`; below 1 unless a pool has a `buffer`,
+    in the same forms."""
     n_servers: Servers
-    """Numbers of servers, and the word limit for infinitely many."""
+    """Numbers of servers, and the word `limit` for infinitely many; every pool gets a whole number
+    of servers."""
 
     @model_validator(mode="after")
     def _one_rate(self) -> "SweepConfig":
@@ -139,17 +145,20 @@ class Config(StudyConfig):
     model: Literal["dispatching"] = "dispatching"
     """What the study is about: policies that send arrivals to many parallel servers."""
     systems: dict[str, SystemConfig] = Field(min_length=1)
-    """The systems by label."""
+    """The systems by label, at least one; see below."""
     policies: tuple[PolicyConfig, ...] = Field(min_length=1)
-    """The policies."""
+    """The policies, at least one; see below."""
     jobs: dict[str, JobsConfig] | None = Field(default=None, min_length=1)
-    """Job sizes and disciplines by label, an axis of the results; then every job is followed. If
-    left out, sizes are exponential, and only numbers of jobs are computed."""
+    """Job sizes and disciplines by label, one more axis; see below. Then every job is followed,
+    which gives percentiles of sojourn times. If left out, sizes are exponential, and only numbers
+    of jobs are computed."""
     sweep: SweepConfig
-    """The axes."""
+    """The axes; see below."""
     methods: methods_model("dispatching")  # type: ignore[valid-type]
-    """The methods and their options."""
+    """Which methods compute the points, at least one, each with its options; see below."""
     unit: tuple[UnitAxis, ...] = ("policy", "n_servers")
-    """Points that share these axes are computed by one job."""
+    """Points that agree on these axes, of which the swept one of `arrival_rate` and `load` is one,
+    are computed by one job. Changing it computes nothing again."""
     unstable: Literal["error", "skip"] = "error"
-    """What to do with points at which a policy is unstable although the load is below 1."""
+    """What to do with points at which a policy is unstable although the load is below 1: `error`
+    refuses the study, `skip` leaves them empty with the status `unstable`."""

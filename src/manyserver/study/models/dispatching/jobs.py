@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from manyserver.sizes import SizeLaw, sizes
+from manyserver.sizes import SizeLaw, size_law
 from manyserver.sizes.service import checked_service
 from manyserver.study.models.dispatching.config import JobsConfig
 
@@ -18,11 +18,6 @@ class Jobs:
 
     sizes: SizeLaw
     discipline: str
-
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """Keyword arguments of the functions that compute."""
-        return {"sizes": self.sizes, "discipline": self.discipline}
 
     @cached_property
     def told(self) -> dict[str, Any]:
@@ -57,7 +52,7 @@ def read_jobs(item: JobsConfig, folder: Path) -> Jobs:
     parameters = item.sizes.parameters
     if isinstance(parameters.get("file"), str):
         parameters["file"] = _found(folder, parameters["file"])
-    return Jobs(*checked_service(sizes(item.sizes.name, **parameters), item.discipline))
+    return Jobs(*checked_service(size_law(item.sizes.name, **parameters), item.discipline))
 
 
 def _found(folder: Path, file: str) -> str:

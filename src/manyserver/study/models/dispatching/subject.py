@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from manyserver.methods.dispatching import DispatchingProblem
 from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.study.models.dispatching.jobs import Jobs
@@ -20,14 +21,10 @@ class Dispatching:
     jobs: Jobs | None = None
 
     @property
-    def arguments(self) -> tuple[System, Policy]:
-        """First arguments of the functions of a method."""
-        return self.system, self.policy
-
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """Further arguments of a method's `compute`."""
-        return {} if self.jobs is None else self.jobs.keywords
+    def problem(self) -> DispatchingProblem:
+        """What a method computes."""
+        jobs = () if self.jobs is None else (self.jobs.sizes, self.jobs.discipline)
+        return DispatchingProblem(self.system, self.policy, *jobs)
 
     @cached_property
     def shared(self) -> dict[str, Any]:

@@ -54,7 +54,8 @@ class Sweep:
 
     def _check_methods(self) -> None:
         """Tell which methods cannot follow jobs."""
-        follow = [name for name in methods.names("dispatching") if methods.follows_jobs(name)]
+        known = methods.names(self.config.model)
+        follow = [name for name in known if methods.load(name).takes_sizes]
         for name, options in self.config.methods_used.items():
             if name not in follow:
                 told = f"does not follow jobs; with the key jobs, must be {' or '.join(follow)}"
@@ -131,8 +132,7 @@ class Sweep:
         jobs: Mapping[str, Jobs],
     ) -> None:
         """Tell for which numbers of servers a method needs too much memory."""
-        policy = next(iter(chosen.values()))
-        keywords = next(iter(jobs.values())).keywords if jobs else {}
+        policy, followed = next(iter(chosen.values())), next(iter(jobs.values()), None)
         for label, these in pools.items():
             for n in filter(None, self.config.sweep.n_servers):
                 try:
@@ -140,7 +140,8 @@ class Sweep:
                 except ValueError:
                     continue  # told elsewhere
                 for method in self.config.methods_used:
-                    needed = methods.memory(method, system, policy, **keywords)
+                    problem = Dispatching(system, policy, followed).problem
+                    needed = methods.load(method).memory(problem)
                     if needed > MOST_MEMORY:
                         self.mistakes.add(
                             "sweep.n_servers",
@@ -183,19 +184,24 @@ class Sweep:
         followed: list[tuple[dict[str, str], Jobs | None]] = [
             ({"jobs": label}, these) for label, these in jobs.items()
         ] or [({}, None)]
-        for method, options in self.config.methods_used.items():
-            module = methods.load(method)
+        for name, options in self.config.methods_used.items():
+            method = methods.load(name)
             told = told_options(options)
             places = product(
                 pools, enumerate(chosen.items()), followed, sweep.n_servers, sweep.rates
             )
             for system_label, (i, (policy_label, policy)), (of_jobs, these), n, rate in places:
                 system = systems[system_label, n, rate]
-                if not (self.served(i, system_label) and module.applies(system)):
+                subject = Dispatching(system, policy, these)
+                if not (self.served(i, system_label) and method.applies(subject.problem)):
                     continue
+                try:
+                    method.check(subject.problem, options)
+                except ValueError as error:
+                    self.mistakes.add(f"methods.{name}", error)
                 yield Point(
-                    method,
-                    Dispatching(system, policy, these),
+                    name,
+                    subject,
                     labels={
                         "system": system_label,
                         "policy": policy_label,
@@ -206,7 +212,7 @@ class Sweep:
                     options=told,
                     study_seed=self.config.seed,
                     left_out=(
-                        module.refusal(system, policy, options)
+                        method.skip_reason(subject.problem, options)
                         if stable[i, system_label, n, rate]
                         else UNSTABLE
                     ),

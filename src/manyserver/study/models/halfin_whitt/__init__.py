@@ -4,85 +4,76 @@ from collections.abc import Iterator
 
 from manyserver import methods
 from manyserver.study.layout import MOST_POINTS, Layout
+from manyserver.study.models.base import Model
 from manyserver.study.models.halfin_whitt.config import Config
 from manyserver.study.models.halfin_whitt.subject import Regime
 from manyserver.study.points import Point, told_options
 from manyserver.validation import Mistakes
 from manyserver.variables import Variable
 
-__all__ = ["TITLE", "Config", "lay_out", "lookup"]
+__all__ = ["Config", "HalfinWhittModel"]
 
-TITLE = "Join the shortest queue in the Halfin-Whitt regime."
 BETA = {"units": "1", "symbol": r"\beta", "long_name": "spare capacity over sqrt(n)"}
 
 
-def lookup(name: str) -> Variable:
-    """Return the description of a variable.
+class HalfinWhittModel(Model[Config]):
+    """Join the shortest queue in the Halfin-Whitt regime."""
 
-    Raises
-    ------
-    KeyError
-        If there is no such variable.
+    name = "halfin_whitt"
+    title = "Join the shortest queue in the Halfin-Whitt regime."
+    axes = ("beta",)
+    config_class = Config
 
-    Examples
-    --------
-    >>> lookup("spectral_gap").units
-    '1/time'
-    """
-    # Imported here as it imports much of scipy.
-    from manyserver.diffusion.halfin_whitt import labels
+    def lookup(self, name: str) -> Variable:
+        """Return the description of a variable."""
+        # Imported here as it imports much of scipy.
+        from manyserver.diffusion.halfin_whitt import labels
 
-    return labels.lookup(name)
+        return labels.lookup(name)
 
-
-def lay_out(config: Config, mistakes: Mistakes) -> Layout:
-    """Build the points of a study."""
-    betas = tuple(float(beta) for beta in config.sweep.beta)
-    servers = config.sweep.n_servers
-    finite = tuple(n for n in servers if n is not None)
-    for n in finite:
-        if n <= betas[-1] ** 2:
-            mistakes.add(
-                "sweep.n_servers",
-                f"n_servers = {n}: must be greater than beta**2 = {betas[-1] ** 2:g}, so that "
-                "the arrival rate is positive",
-            )
-    for method, options in config.methods_used.items():
-        lowest, highest = methods.load(method).BETAS  # type: ignore[attr-defined]
-        for beta in betas:
-            if not lowest <= beta <= highest:
-                allowed = f"must be from {lowest:g} to {highest:g} for the method {method}"
-                mistakes.add("sweep.beta", f"beta = {beta:g}: {allowed}")
-        check = getattr(methods.load(method), "check", None)
-        if check is not None:
-            try:
-                # The smallest beta has the longest relaxation time.
-                check(betas[0], options)
-            except ValueError as error:
-                mistakes.add(f"methods.{method}", f"{error} (beta = {betas[0]:g})")
-    count = len(config.methods_used) * len(betas) * len(servers)
-    if count > MOST_POINTS:
-        mistakes.add("sweep", f"makes {count} points; must be at most {MOST_POINTS}")
-    points = tuple(_points(config, betas)) if not mistakes.lines else ()
-    return Layout(
-        points,
-        axes={"beta": betas, "n_servers": servers},
-        coordinates={"beta": ("beta", list(betas), BETA)},
-        choices={"betas": betas, "beta": betas, "n_servers": finite},
-    )
+    def lay_out(self, config: Config, mistakes: Mistakes) -> Layout:
+        """Build the points of a study: every beta at every number of servers."""
+        betas = tuple(float(beta) for beta in config.sweep.beta)
+        servers = config.sweep.n_servers
+        finite = tuple(n for n in servers if n is not None)
+        for n in finite:
+            if n <= betas[-1] ** 2:
+                mistakes.add(
+                    "sweep.n_servers",
+                    f"n_servers = {n}: must be greater than beta**2 = {betas[-1] ** 2:g}, so that "
+                    "the arrival rate is positive",
+                )
+        for method, options in config.methods_used.items():
+            for beta in betas:
+                try:
+                    methods.load(method).check(Regime(beta, None), options)
+                except ValueError as error:
+                    mistakes.add(f"methods.{method}", f"{error} (beta = {beta:g})")
+                    break
+        count = len(config.methods_used) * len(betas) * len(servers)
+        if count > MOST_POINTS:
+            mistakes.add("sweep", f"makes {count} points; must be at most {MOST_POINTS}")
+        points = tuple(_points(config, betas)) if not mistakes.lines else ()
+        return Layout(
+            points,
+            axes={"beta": betas, "n_servers": servers},
+            coordinates={"beta": ("beta", list(betas), BETA)},
+            choices={"betas": betas, "beta": betas, "n_servers": finite},
+        )
 
 
 def _points(config: Config, betas: tuple[float, ...]) -> Iterator[Point]:
     for method, options in config.methods_used.items():
-        module = methods.load(method)
+        known = methods.load(method)
         for beta in betas:
             for n in config.sweep.n_servers:
-                if module.applies(beta, n):
+                regime = Regime(beta, n)
+                if known.applies(regime):
                     yield Point(
                         method,
-                        Regime(beta, n),
+                        regime,
                         labels={"beta": beta, "n_servers": n},
                         options=told_options(options),
                         study_seed=config.seed,
-                        left_out=module.refusal(beta, n, options),
+                        left_out=known.skip_reason(regime, options),
                     )

@@ -12,10 +12,10 @@ class SweepConfig(Strict):
     """The axes of the study: beta and n_servers."""
 
     beta: Grid
-    """Spare capacity beta: n servers get arrivals at rate n - beta sqrt(n); in the same forms as
-    an arrival rate."""
+    """Spare capacity beta: n servers get arrivals at rate n - beta sqrt(n). In the same forms as
+    an arrival rate, in [0.01, 6], and in [0.1, 5] for `relaxation`."""
     n_servers: Servers
-    """Numbers of servers, and the word limit for the diffusion."""
+    """Numbers of servers, each more than beta squared, and the word `limit` for the diffusion."""
 
 
 class Config(StudyConfig):

@@ -3,25 +3,19 @@
 from dataclasses import dataclass
 from typing import Any
 
+from manyserver.methods.halfin_whitt import HalfinWhittProblem
+
 __all__ = ["Regime"]
 
 
 @dataclass(frozen=True)
-class Regime:
+class Regime(HalfinWhittProblem):
     """Join the shortest queue with `n_servers` servers, or its limit, at one `beta`."""
 
-    beta: float
-    n_servers: int | None
-
     @property
-    def arguments(self) -> tuple[float, int | None]:
-        """First arguments of the functions of a method."""
-        return self.beta, self.n_servers
-
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """None."""
-        return {}
+    def problem(self) -> HalfinWhittProblem:
+        """What a method computes."""
+        return self
 
     @property
     def shared(self) -> dict[str, Any]:
