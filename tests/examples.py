@@ -11,6 +11,7 @@ FOLDERS = {
     "sizes": "Uniform",
     "methods": "RoughChain",
     "fits": "WaitingPower",
+    "figures": "WaitingCurve",
 }
 STUDY = """
 title: Plug-ins
@@ -23,8 +24,10 @@ methods: {mean_field: {}, rough_chain: {}}
 fits:
   - {kind: waiting_power}
   - {kind: finite_size, method: rough_chain}
+figures:
+  - {kind: waiting_curve}
 """
-"""The first fit finds the method by its role."""
+"""The figure and the first fit find the method by its role."""
 JOBS = """
 title: Plug-ins with jobs
 systems:

@@ -177,7 +177,7 @@ class Plan:
     def figure_digest(self, study: str, title: str) -> str:
         """Short digest of all that a figure depends on but the cube."""
         kind, options = self.figure(study, title)
-        code = fingerprint(figures.__name__, f"{figures.__name__}.{kind}")
+        code = fingerprint(figures.__name__, type(figures.load(kind)).__module__)
         return _mark(canonical(options.model_dump()), code)
 
 

@@ -145,7 +145,7 @@ def test_files_are_the_same_to_the_byte(
 @pytest.mark.parametrize("kind", figures.kinds())
 def test_unknown_options_are_refused(kind: str) -> None:
     with pytest.raises(ValidationError, match="policie\n  Extra inputs are not permitted"):
-        figures.options(kind)(policie=["sq"])
+        figures.load(kind).options_class(policie=["sq"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -191,7 +191,7 @@ def test_simulation_alone_is_enough(kind: str, cube_of: MakeCube) -> None:
 
 def test_an_unknown_kind_is_refused(cube_of: MakeCube) -> None:
     with pytest.raises(ValueError, match=r"kind = 'queue_tail'.*did you mean 'queue_tails'"):
-        figures.options("queue_tail")
+        figures.load("queue_tail")
     with pytest.raises(ValueError, match="kind = 'style'"):
         figures.draw("style", cube_of())
 
@@ -205,7 +205,7 @@ def test_drawing_leaves_settings_alone(cube_of: MakeCube) -> None:
 def test_options_are_read_without_matplotlib() -> None:
     code = (
         "import sys; from manyserver import figures\n"
-        "for kind in figures.kinds(): figures.options(kind)()\n"
+        "for kind in figures.kinds(): figures.load(kind).options_class()\n"
         "print([name for name in ('matplotlib', 'seaborn') if name in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

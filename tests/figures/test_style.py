@@ -4,7 +4,7 @@ import pytest
 import xarray as xr
 
 from manyserver import policies
-from manyserver.figures import style
+from manyserver.figures.drawing import style
 
 MakeCube = Callable[..., xr.Dataset]
 

@@ -142,7 +142,7 @@ def failing(drawn: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     def fail(*arguments: object) -> None:
         raise ArithmeticError("no\nvalue \x07")
 
-    monkeypatch.setattr("manyserver.figures.queue_tails.draw", fail)
+    monkeypatch.setattr("manyserver.figures.queue_tails.QueueTailsFigure.draw", fail)
     monkeypatch.setattr("manyserver.fits.tail_growth.TailGrowthFit.rows", fail)
     return drawn
 

@@ -52,11 +52,13 @@ def test_a_figure_that_fails_does_not_cost_the_others(
 ) -> None:
     project.write(figures=[FIRST, SECOND])
 
-    def fail_once(cube: xr.Dataset, options: queue_tails.Options) -> Figure:
+    def fail_once(
+        kind: queue_tails.QueueTailsFigure, cube: xr.Dataset, options: queue_tails.Options
+    ) -> Figure:
         monkeypatch.undo()
         raise ArithmeticError("no value")
 
-    monkeypatch.setattr(queue_tails, "draw", fail_once)
+    monkeypatch.setattr(queue_tails.QueueTailsFigure, "draw", fail_once)
     assert draw(project) == ["first", "second"]
     first = project.results / "small" / "figures" / "first.png"
     told = {str(first): "ArithmeticError: no value"}

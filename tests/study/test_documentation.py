@@ -24,7 +24,7 @@ def models() -> Iterator[type[BaseModel]]:
     yield from (study_models.load(name).config_class for name in study_models.names())
     yield from (PoolConfig, SweepConfig, RegimeSweepConfig)
     yield from (methods.load(name).options_class for name in methods.names())
-    yield from (figures.options(kind) for kind in figures.kinds())
+    yield from (figures.load(kind).options_class for kind in figures.kinds())
     yield from (fits.load(kind).options_class for kind in fits.kinds())
 
 

@@ -196,7 +196,7 @@ def codes(folder: Path) -> dict[str, str]:
         ("diffusion/halfin_whitt/convergence/gap.py", ["relaxation"]),
         ("diffusion/halfin_whitt/fluid_model/stein.py", ["fluid"]),
         ("diffusion/halfin_whitt/limit/method_of_lines.py", ["chain", "diffusion", "relaxation"]),
-        ("figures/style.py", []),
+        ("figures/drawing/style.py", []),
         ("study/cube.py", []),
     ],
 )

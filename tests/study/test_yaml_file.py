@@ -276,7 +276,7 @@ def test_messages_are_short(tmp_path: Path) -> None:
 def every_option() -> list[Any]:
     return [
         *(methods.load(name).options_class for name in methods.names()),
-        *(figures.options(kind) for kind in figures.kinds()),
+        *(figures.load(kind).options_class for kind in figures.kinds()),
         *(fits.load(kind).options_class for kind in fits.kinds()),
         WorkflowConfig,
     ]

@@ -28,6 +28,7 @@ CONFORM = (
     "tests/test_registry.py",
     "src/manyserver/methods",
     "src/manyserver/fits",
+    "src/manyserver/figures/__init__.py",
 )
 """What walks over all plug-ins."""
 NUMERICS = ("tests/joining/test_law.py", "tests/exact/test_exact.py", "tests/sizes/test_sizes.py")
@@ -49,6 +50,7 @@ def build(project: "Project") -> None:
     fits = pd.read_csv(results / "tiny" / "fits.csv")
     assert set(fits["fit"]) == {"waiting_power", "finite_size"}
     assert set(fits["method"]) == {"rough_chain"}
+    assert (results / "tiny" / "figures" / "waiting_curve.png").stat().st_size > 10_000
     with xr.open_dataset(results / "jobs" / "cube.nc") as cube:
         assert cube.size_law.values.tolist() == ["uniform"]
         assert cube.sojourn_mean.notnull().all()

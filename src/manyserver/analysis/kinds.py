@@ -1,8 +1,8 @@
 """What kinds of figures and kinds of fits have in common."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import ClassVar, Generic, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -33,6 +33,12 @@ class Kind(ABC, Generic[Options]):
     title: ClassVar[str]
     options_class: type[Options]
     model: ClassVar[str] = DEFAULT_MODEL
+
+    def checked_options(self, options: BaseModel | Mapping[str, object] | None) -> Options:
+        """Return options as they are, or made from a mapping; the defaults for None."""
+        if options is None or isinstance(options, Mapping):
+            return self.options_class(**(options or {}))
+        return cast(Options, options)
 
     @abstractmethod
     def needs(self, study: Supply, options: Options) -> Iterator[str]:

@@ -1,9 +1,8 @@
 """Figures: cube -> paper-quality figure.
 
-A kind of figure is a module here with a pydantic model ``Options`` and two functions:
-``draw(cube, options)``, and ``needs(study, options)``, which yields what a study lacks that it
-needs (:mod:`manyserver.analysis.supply`). It is found by its file name. matplotlib is imported only
-to draw.
+A kind of figure is a :class:`~manyserver.figures.base.FigureKind` in a module here, or an entry
+point of the group ``manyserver.figures`` in any other package; :mod:`manyserver.registry` finds it.
+matplotlib is imported only to draw.
 """
 
 import json
@@ -14,40 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from manyserver import discovery
+from manyserver.figures.base import FigureKind
+from manyserver.registry import ModelRegistry
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "failure", "kinds", "load", "options", "save"]
+__all__ = ["FigureKind", "draw", "failure", "kinds", "load", "save"]
 
-SUPPORT = ("base", "labels", "legends", "marks", "style")
 DOTS_PER_INCH = 200
 
-
-def kinds(model: str | None = None) -> tuple[str, ...]:
-    """Return the names of all kinds of figures, or of those for a model, sorted.
-
-    Examples
-    --------
-    >>> kinds("dispatching")
-    ('convergence', 'decay', 'insensitivity', 'percentiles', 'policy_map', 'propagation_of_chaos',
-     'queue_tails', 'sojourn_against_choices', 'sojourn_against_load', 'sojourn_against_messages',
-     'sojourn_against_servers', 'targets')
-    """
-    return discovery.modules(__name__, SUPPORT, model=model)
-
-
-def options(kind: str, model: str | None = None) -> type[BaseModel]:
-    """Return the model of a kind's options.
-
-    Raises
-    ------
-    ValueError
-        If there is no such kind, or `model` is given and it is for another one.
-    """
-    return load(kind, model).Options  # type: ignore[no-any-return]
+REGISTRY: ModelRegistry[FigureKind[Any]] = ModelRegistry("figure", FigureKind, __name__, key="kind")
+kinds, load = REGISTRY.names, REGISTRY.get
 
 
 def draw(
@@ -74,13 +52,11 @@ def draw(
         If there is no such kind, an option is unknown or out of its range, or the cube holds
         nothing that this kind could draw.
     """
-    from manyserver.figures import style
+    from manyserver.figures.drawing import style
 
-    module = load(kind)
-    if not isinstance(options, BaseModel):
-        options = module.Options(**(options or {}))
+    chosen = load(kind)
     with style.theme():
-        figure: Figure = module.draw(cube, options)
+        figure: Figure = chosen.draw(cube, chosen.checked_options(options))
         # Ticks are made when they are first drawn, in the style of that moment.
         figure.draw_without_rendering()
     return figure
@@ -118,7 +94,7 @@ def save(
     tuple of Path
         The PNG and the PDF.
     """
-    from manyserver.figures import style
+    from manyserver.figures.drawing import style
 
     told = json.dumps(provenance) if provenance else None
     png, pdf = Path(f"{path}.png"), Path(f"{path}.pdf")
@@ -127,17 +103,3 @@ def save(
         dates = {"CreationDate": None, "Creator": None, "Producer": None}
         figure.savefig(pdf, metadata={**dates, "Keywords": told})
     return png, pdf
-
-
-def load(kind: str, model: str | None = None) -> Any:
-    """Return the module of a kind.
-
-    Raises
-    ------
-    ValueError
-        If there is no such kind, or `model` is given and it is for another one.
-    """
-    module = discovery.load(__name__, kind, "figure", SUPPORT, model)
-    module.options_class = module.Options  # type: ignore[attr-defined]
-    module.name, module.title = kind, str(module.__doc__).split("\n\n")[0]  # type: ignore[attr-defined]
-    return module

@@ -1,22 +1,26 @@
 """What all kinds of figures share: their options, and how they read a cube."""
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from manyserver.analysis.curves import each_jobs, points, rate_dimension, select
+from manyserver.analysis.kinds import Kind
 from manyserver.study.config.base import Strict
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
 __all__ = [
     "Curve",
     "DrawingOptions",
+    "FigureKind",
     "FigureOptions",
     "RegimeOptions",
     "chosen",
@@ -31,6 +35,23 @@ __all__ = [
 
 LONGEST_LABEL = 40
 """Letters of a label in a figure."""
+
+
+Options = TypeVar("Options", bound=BaseModel)
+
+
+class FigureKind(Kind[Options]):
+    """A kind of figure: cube -> figure."""
+
+    @abstractmethod
+    def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
+        """Draw it; what draws, and matplotlib, is imported here alone.
+
+        Raises
+        ------
+        ValueError
+            If the cube holds nothing that this kind could draw.
+        """
 
 
 class DrawingOptions(Strict):

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from manyserver.analysis.curves import NORMAL_QUANTILE, rate_dimension
-from manyserver.figures.base import Curve, FigureOptions, chosen, served
+from manyserver.figures.base import Curve, FigureKind, FigureOptions, chosen, served
 from manyserver.fits.finite_size import bias_series, expected_coefficient
 from manyserver.fits.fluctuation import (
     JOBS,
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.analysis.supply import Supply
-    from manyserver.figures.style import Look
+    from manyserver.figures.drawing.style import Look
 
-__all__ = ["Options", "draw", "needs"]
+__all__ = ["ConvergenceFigure", "Options"]
 
 Show = Literal["bias", "fluctuation"]
 EXPONENTS = {"bias": -1.0, "fluctuation": -0.5}
@@ -60,82 +60,91 @@ class _Drawn:
         return bool(self.simulated.x.size or self.exact.x.size)
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as finite systems."""
-    lack = study.lacks("simulation", "exact")
-    known = {
-        "bias": not study.lacks("mean_field"),
-        # Variances of numbers of jobs are not measured where jobs are followed.
-        "fluctuation": not study.follows_jobs
-        and not (study.lacks("simulation") and study.lacks("exact", moments=True)),
-    }
-    yield lack
-    if not lack and not any(known[show] for show in options.show):
-        if "bias" in options.show:
-            yield study.lacks("mean_field")
-        elif study.follows_jobs:
-            yield "show: bias, with the key jobs"
-        else:
-            yield study.lacks("exact", moments=True)
+class ConvergenceFigure(FigureKind[Options]):
+    """See :class:`~manyserver.figures.base.FigureKind`."""
 
-
-def draw(cube: "xr.Dataset", options: Options) -> "Figure":
-    """Draw one column per system and policy, one curve per arrival rate or load.
-
-    Simulation as markers with half-widths, the exact chain as rings, the leading order of the
-    refined mean field, c/N or the square root of V/N, as lines. Points within their half-width are
-    drawn as upper bounds. The fitted exponents stand in the panels.
-
-    Raises
-    ------
-    ValueError
-        If a label is not in the cube, or there is nothing to draw.
-    """
-    from manyserver.figures import legends, marks, style
-
-    cube = chosen(cube, options)
-    dimension = rate_dimension(cube)
-    finite = cube.isel(n_servers=np.isfinite(cube["n_servers"].values))
-    places = list(served(finite, options.quantity))
-    if not places:
-        raise ValueError(f"{options.quantity}: the cube holds no value at a finite n_servers")
-    looks = style.rate_looks([float(rate) for rate in cube[dimension].values], dimension)
-    drawn = {
-        (place, show): list(_curves(cube.isel(system=place[0], policy=place[1]), show, options))
-        for place in places
-        for show in options.show
-    }
-    columns = min(marks.COLUMNS[options.width] + (len(places) == 4), len(places))
-    groups = [places[start : start + columns] for start in range(0, len(places), columns)]
-    shown = [
-        (group, show)
-        for group in groups
-        for show in options.show
-        if any(curve.known for place in group for curve in drawn[place, show])
-    ]
-    if not shown:
-        raise ValueError(f"{' and '.join(options.show)}: the cube holds no value to draw")
-    figure, panels = marks.grid(len(shown), columns, options.width, 1.9, sharex=True)
-    used = _Used()
-    for nth, ((group, show), row) in enumerate(zip(shown, panels, strict=True)):
-        kept = marks.without_spare(row, len(group))
-        marks.share_vertical(kept)
-        for place, axes in zip(group, kept, strict=True):
-            _draw_panel(axes, drawn[place, show], show, looks, used)
-            if nth == 0 or shown[nth - 1][0] is not group:
-                axes.set_title(_title(cube, *place))
-        _finish(kept, show, options)
-    for axes in figure.axes:
-        axes.tick_params(labelbottom=True)
-    figure.supxlabel(style.AXIS_LABELS["n_servers"], fontsize="medium")
-    legends.legend(
-        figure,
-        [legends.entry(look, line=used.line) for look in looks],
-        used.entries(),
-        options.title,
+    name = "convergence"
+    title = (
+        "How finite systems approach the limit: bias and fluctuations against the number of "
+        "servers."
     )
-    figure.align_ylabels()
-    return figure
+    options_class = Options
+
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as finite systems."""
+        lack = study.lacks("simulation", "exact")
+        known = {
+            "bias": not study.lacks("mean_field"),
+            # Variances of numbers of jobs are not measured where jobs are followed.
+            "fluctuation": not study.follows_jobs
+            and not (study.lacks("simulation") and study.lacks("exact", moments=True)),
+        }
+        yield lack
+        if not lack and not any(known[show] for show in options.show):
+            if "bias" in options.show:
+                yield study.lacks("mean_field")
+            elif study.follows_jobs:
+                yield "show: bias, with the key jobs"
+            else:
+                yield study.lacks("exact", moments=True)
+
+    def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
+        """Draw one column per system and policy, one curve per arrival rate or load.
+
+        Simulation as markers with half-widths, the exact chain as rings, the leading order of the
+        refined mean field, c/N or the square root of V/N, as lines. Points within their half-width
+        are drawn as upper bounds. The fitted exponents stand in the panels.
+
+        Raises
+        ------
+        ValueError
+            If a label is not in the cube, or there is nothing to draw.
+        """
+        from manyserver.figures.drawing import legends, marks, style
+
+        cube = chosen(cube, options)
+        dimension = rate_dimension(cube)
+        finite = cube.isel(n_servers=np.isfinite(cube["n_servers"].values))
+        places = list(served(finite, options.quantity))
+        if not places:
+            raise ValueError(f"{options.quantity}: the cube holds no value at a finite n_servers")
+        looks = style.rate_looks([float(rate) for rate in cube[dimension].values], dimension)
+        drawn = {
+            (place, show): list(_curves(cube.isel(system=place[0], policy=place[1]), show, options))
+            for place in places
+            for show in options.show
+        }
+        columns = min(marks.COLUMNS[options.width] + (len(places) == 4), len(places))
+        groups = [places[start : start + columns] for start in range(0, len(places), columns)]
+        shown = [
+            (group, show)
+            for group in groups
+            for show in options.show
+            if any(curve.known for place in group for curve in drawn[place, show])
+        ]
+        if not shown:
+            raise ValueError(f"{' and '.join(options.show)}: the cube holds no value to draw")
+        figure, panels = marks.grid(len(shown), columns, options.width, 1.9, sharex=True)
+        used = _Used()
+        for nth, ((group, show), row) in enumerate(zip(shown, panels, strict=True)):
+            kept = marks.without_spare(row, len(group))
+            marks.share_vertical(kept)
+            for place, axes in zip(group, kept, strict=True):
+                _draw_panel(axes, drawn[place, show], show, looks, used)
+                if nth == 0 or shown[nth - 1][0] is not group:
+                    axes.set_title(_title(cube, *place))
+            _finish(kept, show, options)
+        for axes in figure.axes:
+            axes.tick_params(labelbottom=True)
+        figure.supxlabel(style.AXIS_LABELS["n_servers"], fontsize="medium")
+        legends.legend(
+            figure,
+            [legends.entry(look, line=used.line) for look in looks],
+            used.entries(),
+            options.title,
+        )
+        figure.align_ylabels()
+        return figure
 
 
 @dataclass
@@ -148,7 +157,7 @@ class _Used:
     bounds: bool = False
 
     def entries(self) -> list:
-        from manyserver.figures import legends
+        from manyserver.figures.drawing import legends
 
         found = legends.method_entries(limit=False, finite=self.simulated)
         found += [legends.exact_entry()] * self.exact
@@ -160,7 +169,7 @@ class _Used:
 def _draw_panel(
     axes: "Axes", curves: list[_Drawn], show: Show, looks: "list[Look]", used: _Used
 ) -> None:
-    from manyserver.figures import marks, style
+    from manyserver.figures.drawing import marks, style
 
     lines = []
     for curve, look in zip(curves, looks, strict=True):
@@ -234,14 +243,14 @@ def _curve(x: np.ndarray, y: np.ndarray, errors: np.ndarray | None) -> Curve:
 
 
 def _title(cube: "xr.Dataset", system: int, policy: int) -> str:
-    from manyserver.figures import style
+    from manyserver.figures.drawing import style
 
     name = style.looks(cube)[policy].label
     return f"{name}\n{cube['system'].values[system]}" if cube.sizes["system"] > 1 else name
 
 
 def _finish(row: np.ndarray, show: Show, options: Options) -> None:
-    from manyserver.figures import marks, style
+    from manyserver.figures.drawing import marks, style
 
     symbol = style.symbol(options.quantity)
     label = f"Bias $|{symbol}_N - {symbol}|$"

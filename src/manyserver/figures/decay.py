@@ -9,7 +9,7 @@ from pydantic import Field
 
 from manyserver.analysis.curves import NORMAL_QUANTILE, points, rate_dimension, system_of
 from manyserver.analysis.messages import MESSAGES
-from manyserver.figures.base import Curve, FigureOptions, chosen
+from manyserver.figures.base import Curve, FigureKind, FigureOptions, chosen
 from manyserver.fits.decay import Theory, can_vanish, fit, series, theory
 from manyserver.model import System
 from manyserver.statistics.decay import Decay
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.analysis.supply import Supply
-    from manyserver.figures.style import Look
+    from manyserver.figures.drawing.style import Look
 
-__all__ = ["Options", "draw", "needs"]
+__all__ = ["DecayFigure", "Options"]
 
 Show = Literal[
     "empty_router_probability",
@@ -73,7 +73,7 @@ class _Used:
     bounds: bool = False
 
     def entries(self) -> list:
-        from manyserver.figures import legends
+        from manyserver.figures.drawing import legends
 
         found = legends.method_entries(limit=False, finite=self.simulated)
         found += [legends.exact_entry()] * self.exact
@@ -82,79 +82,87 @@ class _Used:
         return found + [legends.upper_bound_entry()] * self.bounds
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as finite systems."""
-    lack = study.lacks("simulation", "exact")
-    yield lack
-    if not lack and not any(can_vanish(study, name) for name in options.show):
-        yield f"a policy, or buffers, with which there is {' or '.join(options.show)}"
+class DecayFigure(FigureKind[Options]):
+    """See :class:`~manyserver.figures.base.FigureKind`."""
 
+    name = "decay"
+    title = "How waiting and blocking vanish with the number of servers, on logarithmic axes."
+    options_class = Options
 
-def draw(cube: "xr.Dataset", options: Options) -> "Figure":
-    """Draw one column per system and arrival rate, one row per quantity, one curve per policy.
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as finite systems."""
+        lack = study.lacks("simulation", "exact")
+        yield lack
+        if not lack and not any(can_vanish(study, name) for name in options.show):
+            yield f"a policy, or buffers, with which there is {' or '.join(options.show)}"
 
-    Simulation as markers with half-widths, the exact chain as rings. Where theory tells it, the
-    leading order c/N as lines, and Erlang's formulas, between which one router lies, as a band.
-    Points within their half-width are drawn as upper bounds; where an event was never seen there
-    is no point. The fitted exponents of N, or decays per server, stand in the panels.
+    def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
+        """Draw one column per system and arrival rate, one row per quantity, one curve per policy.
 
-    Raises
-    ------
-    ValueError
-        If a label is not in the cube, or there is nothing to draw.
-    """
-    from manyserver.figures import legends, marks, style
+        Simulation as markers with half-widths, the exact chain as rings. Where theory tells it, the
+        leading order c/N as lines, and Erlang's formulas, between which one router lies, as a band.
+        Points within their half-width are drawn as upper bounds; where an event was never seen
+        there is no point. The fitted exponents of N, or decays per server, stand in the panels.
 
-    cube = chosen(cube, options)
-    places = [
-        (here, quantities)
-        for here in points(cube, "system", rate_dimension(cube))
-        if (quantities := {name for name in options.show if _values(here, name)})
-    ]
-    shown = [name for name in options.show if any(name in there for _, there in places)]
-    if not shown:
-        raise ValueError(f"{', '.join(options.show)}: the cube holds no value to draw")
-    looks = _looks(cube)
-    columns = min(marks.COLUMNS[options.width] + (len(places) == 4), len(places))
-    groups = [places[start : start + columns] for start in range(0, len(places), columns)]
-    figure, panels = marks.grid(len(shown) * len(groups), columns, options.width, 1.55, sharex=True)
-    used = _Used()
-    for nth, (group, quantity) in enumerate((g, q) for g in groups for q in shown):
-        kept = marks.without_spare(panels[nth], len(group))
-        marks.share_vertical(kept)
-        for (here, there), axes in zip(group, kept, strict=True):
-            if quantity in there:
-                _draw_panel(axes, here, quantity, looks, options.law, used)
+        Raises
+        ------
+        ValueError
+            If a label is not in the cube, or there is nothing to draw.
+        """
+        from manyserver.figures.drawing import legends, marks, style
+
+        cube = chosen(cube, options)
+        places = [
+            (here, quantities)
+            for here in points(cube, "system", rate_dimension(cube))
+            if (quantities := {name for name in options.show if _values(here, name)})
+        ]
+        shown = [name for name in options.show if any(name in there for _, there in places)]
+        if not shown:
+            raise ValueError(f"{', '.join(options.show)}: the cube holds no value to draw")
+        looks = _looks(cube)
+        columns = min(marks.COLUMNS[options.width] + (len(places) == 4), len(places))
+        groups = [places[start : start + columns] for start in range(0, len(places), columns)]
+        figure, panels = marks.grid(
+            len(shown) * len(groups), columns, options.width, 1.55, sharex=True
+        )
+        used = _Used()
+        for nth, (group, quantity) in enumerate((g, q) for g in groups for q in shown):
+            kept = marks.without_spare(panels[nth], len(group))
+            marks.share_vertical(kept)
+            for (here, there), axes in zip(group, kept, strict=True):
+                if quantity in there:
+                    _draw_panel(axes, here, quantity, looks, options.law, used)
+                else:
+                    axes.text(
+                        0.5, 0.5, "never", transform=axes.transAxes, ha="center", color=marks.GREY
+                    )
+                if quantity == shown[0]:
+                    axes.set_title(_title(here, cube))
+            kept[0].set_ylabel(LABELS[quantity])
+            if quantity == MESSAGES:
+                kept[0].set_ylim(0, 1.05 * max(1.0, _largest(group, cube)))
             else:
-                axes.text(
-                    0.5, 0.5, "never", transform=axes.transAxes, ha="center", color=marks.GREY
-                )
-            if quantity == shown[0]:
-                axes.set_title(_title(here, cube))
-        kept[0].set_ylabel(LABELS[quantity])
-        if quantity == MESSAGES:
-            kept[0].set_ylim(0, 1.05 * max(1.0, _largest(group, cube)))
-        else:
-            kept[0].set_yscale("log")
-            _make_room(kept)
-    panels[0][0].set_xscale("log")
-    marks.few_numbers(panels[0][0].xaxis)
-    for axes in figure.axes:
-        axes.tick_params(labelbottom=True)
-    figure.supxlabel(style.AXIS_LABELS["n_servers"], fontsize="medium")
-    legends.legend(
-        figure,
-        [legends.entry(look, line=used.line) for look in looks],
-        used.entries(),
-        options.title,
-    )
-    figure.align_ylabels()
-    return figure
+                kept[0].set_yscale("log")
+                _make_room(kept)
+        panels[0][0].set_xscale("log")
+        marks.few_numbers(panels[0][0].xaxis)
+        for axes in figure.axes:
+            axes.tick_params(labelbottom=True)
+        figure.supxlabel(style.AXIS_LABELS["n_servers"], fontsize="medium")
+        legends.legend(
+            figure,
+            [legends.entry(look, line=used.line) for look in looks],
+            used.entries(),
+            options.title,
+        )
+        figure.align_ylabels()
+        return figure
 
 
 def _make_room(row: np.ndarray) -> None:
     """Let a shared axis reach below all points, and below the text in the corners."""
-    from manyserver.figures import marks
+    from manyserver.figures.drawing import marks
 
     bottoms = []
     for axes in row:
@@ -182,7 +190,7 @@ def _largest(group: list, cube: "xr.Dataset") -> float:
 
 def _looks(cube: "xr.Dataset") -> "list[Look]":
     """Return looks; if all policies are of one family, from dark to light."""
-    from manyserver.figures import style
+    from manyserver.figures.drawing import style
 
     own = style.looks(cube)
     if len(set(cube["policy_name"].values)) > 1 or len(own) == 1:
@@ -199,7 +207,7 @@ def _draw_panel(
     law: str,
     used: _Used,
 ) -> None:
-    from manyserver.figures import marks
+    from manyserver.figures.drawing import marks
 
     lines = []
     for place, look in enumerate(looks):
@@ -250,7 +258,7 @@ def _erlang_band(axes: "Axes", system: System, quantity: str, x: np.ndarray, loo
 
 def _exponent(curve: "xr.Dataset", quantity: str, expected: Theory, law: str) -> str:
     """Fit the decay of the method that resolves most points, and write its exponent."""
-    from manyserver.figures import style
+    from manyserver.figures.drawing import style
 
     if law == "auto" and np.isfinite([expected.decay, expected.exponent]).any():
         law = "exponential" if np.isfinite(expected.decay) else "power"
@@ -269,7 +277,7 @@ def _exponent(curve: "xr.Dataset", quantity: str, expected: Theory, law: str) ->
 
 
 def _title(here: "xr.Dataset", cube: "xr.Dataset") -> str:
-    from manyserver.figures import style
+    from manyserver.figures.drawing import style
 
     dimension = rate_dimension(cube)
     parts = [str(here["system"].values)] if cube.sizes["system"] > 1 else []

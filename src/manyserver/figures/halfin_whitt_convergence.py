@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from manyserver.analysis.curves import at_limit, points, select
-from manyserver.figures.base import Curve, RegimeOptions, read
+from manyserver.figures.base import Curve, FigureKind, RegimeOptions, read
 from manyserver.fits.halfin_whitt_rates import (
     deviations,
     expected_exponent,
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.analysis.supply import Supply
-    from manyserver.figures.style import Look
+    from manyserver.figures.drawing.style import Look
 
-__all__ = ["MODEL", "Options", "draw", "needs"]
+__all__ = ["HalfinWhittConvergenceFigure", "Options"]
 
-MODEL = "halfin_whitt"
 Panel = Literal["mean", "wasserstein", "idle", "kolmogorov", "third", "bound"]
 LIMIT, EXACT, SIMULATION = "diffusion", "chain", "chain_simulation"
 MEAN = "scaled_waiting_mean"
@@ -69,61 +68,69 @@ class Options(RegimeOptions):
     distance of Q2, mean of Q3, and the bound of the mean of Q2."""
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as the diffusion."""
-    lacks = [
-        [study.lacks(*names, **_more(panel)) for names in METHODS[panel]] for panel in options.show
-    ]
-    if all(any(panel) for panel in lacks):
-        yield next(filter(None, lacks[0]))
+class HalfinWhittConvergenceFigure(FigureKind[Options]):
+    """See :class:`~manyserver.figures.base.FigureKind`."""
+
+    name = "halfin_whitt_convergence"
+    title = "How join the shortest queue approaches its diffusion limit, and the bound for all n."
+    model = "halfin_whitt"
+    options_class = Options
+
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as the diffusion."""
+        lacks = [
+            [study.lacks(*names, **_more(panel)) for names in METHODS[panel]]
+            for panel in options.show
+        ]
+        if all(any(panel) for panel in lacks):
+            yield next(filter(None, lacks[0]))
+
+    def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
+        """Draw deviations from the diffusion against the number of servers, one curve per beta.
+
+        Exact values as markers with lines, simulation as rings with half-widths, and the fitted
+        exponents of n. The Kolmogorov distance of Q2 has the asymptote of P(Q2 = 0), dashed, of
+        exponent -theta/2; all else falls like n**(-1/2). The bound is C(beta) of Theorem 2 of
+        arXiv:1801.05121.
+
+        Raises
+        ------
+        ValueError
+            If a label is not in the cube, or there is nothing to draw.
+        """
+        from manyserver.figures.drawing import legends, marks, style
+
+        cube = select(cube, beta=options.betas)
+        shown = [panel for panel in options.show if _known(cube, panel)]
+        if not shown:
+            raise ValueError(f"{', '.join(options.show)}: the cube holds no value to draw")
+        columns = min(marks.COLUMNS[options.width], len(shown))
+        rows = -(-len(shown) // columns)
+        figure, panels = marks.grid(rows, columns, options.width, 2.2)
+        looks = style.beta_looks([float(beta) for beta in cube["beta"].values])
+        simulated = asymptote = False
+        for panel, axes in zip(shown, marks.without_spare(panels.ravel(), len(shown)), strict=True):
+            if panel == "bound":
+                _draw_bound(axes, cube, looks)
+            elif panel == "third":
+                simulated |= _draw_third(axes, cube, looks)
+            else:
+                simulated |= _draw_deviation(axes, cube, panel, looks)
+                asymptote |= panel == "kolmogorov"
+            axes.set_ylabel(LABELS[panel])
+            axes.set_xlabel(style.AXIS_LABELS["beta" if panel == "bound" else "n"])
+        meanings = [legends.line_entry("exact")]
+        meanings += [legends.simulation_entry()] * simulated
+        meanings += [legends.slope_entry(-0.5)] * any(panel in LABELS for panel in shown[:3])
+        if asymptote:
+            meanings.append(legends.asymptote_entry(r"$P(Q_2 = 0) \sim c\,n^{-\theta/2}$"))
+        legends.legend(figure, [legends.entry(look) for look in looks], meanings, options.title)
+        return figure
 
 
 def _more(panel: Panel) -> dict[str, Any]:
     """Return the options with which a method gives what a panel shows."""
     return {"distances": True} if METHODS[panel] == ((EXACT,),) and panel != "third" else {}
-
-
-def draw(cube: "xr.Dataset", options: Options) -> "Figure":
-    """Draw deviations from the diffusion against the number of servers, one curve per beta.
-
-    Exact values as markers with lines, simulation as rings with half-widths, and the fitted
-    exponents of n. The Kolmogorov distance of Q2 has the asymptote of P(Q2 = 0), dashed, of
-    exponent -theta/2; all else falls like n**(-1/2). The bound is C(beta) of Theorem 2 of
-    arXiv:1801.05121.
-
-    Raises
-    ------
-    ValueError
-        If a label is not in the cube, or there is nothing to draw.
-    """
-    from manyserver.figures import legends, marks, style
-
-    cube = select(cube, beta=options.betas)
-    shown = [panel for panel in options.show if _known(cube, panel)]
-    if not shown:
-        raise ValueError(f"{', '.join(options.show)}: the cube holds no value to draw")
-    columns = min(marks.COLUMNS[options.width], len(shown))
-    rows = -(-len(shown) // columns)
-    figure, panels = marks.grid(rows, columns, options.width, 2.2)
-    looks = style.beta_looks([float(beta) for beta in cube["beta"].values])
-    simulated = asymptote = False
-    for panel, axes in zip(shown, marks.without_spare(panels.ravel(), len(shown)), strict=True):
-        if panel == "bound":
-            _draw_bound(axes, cube, looks)
-        elif panel == "third":
-            simulated |= _draw_third(axes, cube, looks)
-        else:
-            simulated |= _draw_deviation(axes, cube, panel, looks)
-            asymptote |= panel == "kolmogorov"
-        axes.set_ylabel(LABELS[panel])
-        axes.set_xlabel(style.AXIS_LABELS["beta" if panel == "bound" else "n"])
-    meanings = [legends.line_entry("exact")]
-    meanings += [legends.simulation_entry()] * simulated
-    meanings += [legends.slope_entry(-0.5)] * any(panel in LABELS for panel in shown[:3])
-    if asymptote:
-        meanings.append(legends.asymptote_entry(r"$P(Q_2 = 0) \sim c\,n^{-\theta/2}$"))
-    legends.legend(figure, [legends.entry(look) for look in looks], meanings, options.title)
-    return figure
 
 
 def _known(cube: "xr.Dataset", panel: Panel) -> bool:
@@ -138,7 +145,7 @@ def _known(cube: "xr.Dataset", panel: Panel) -> bool:
 
 def _draw_deviation(axes: "Axes", cube: "xr.Dataset", panel: Panel, looks: "list[Look]") -> bool:
     """Draw exact and simulated deviations; return whether there were simulated ones."""
-    from manyserver.figures import marks, style
+    from manyserver.figures.drawing import marks, style
 
     quantity, lines, simulated = QUANTITIES[panel], [], False
     for here, look in zip(points(cube, "beta"), looks, strict=True):
@@ -173,7 +180,7 @@ def _series(here: "xr.Dataset", quantity: str, method: str) -> tuple | None:
 
 
 def _draw_simulation(axes: "Axes", here: "xr.Dataset", look: "Look") -> bool:
-    from manyserver.figures import marks
+    from manyserver.figures.drawing import marks
 
     if SIMULATION not in here["method"].values or LIMIT not in here["method"].values:
         return False
@@ -187,7 +194,7 @@ def _draw_simulation(axes: "Axes", here: "xr.Dataset", look: "Look") -> bool:
 
 def _draw_asymptote(axes: "Axes", here: "xr.Dataset", exact: Curve, look: "Look") -> None:
     """Draw the asymptote of P(Q2 = 0), unless it is still far below the distance."""
-    from manyserver.figures import marks
+    from manyserver.figures.drawing import marks
 
     theta = small_exponent(here)
     if "y2_small_constant" not in here or not np.isfinite(theta) or not exact.x.size:
@@ -201,7 +208,7 @@ def _draw_asymptote(axes: "Axes", here: "xr.Dataset", exact: Curve, look: "Look"
 
 def _draw_third(axes: "Axes", cube: "xr.Dataset", looks: "list[Look]") -> bool:
     """Draw the mean of Q3, which falls faster than any power; return whether simulated."""
-    from manyserver.figures import marks
+    from manyserver.figures.drawing import marks
 
     simulated = False
     for here, look in zip(points(cube, "beta"), looks, strict=True):
@@ -219,7 +226,7 @@ def _draw_third(axes: "Axes", cube: "xr.Dataset", looks: "list[Look]") -> bool:
 def _draw_bound(axes: "Axes", cube: "xr.Dataset", looks: "list[Look]") -> None:
     """Draw the limit of the mean of Q2, the means of finite systems, and the bounds of all."""
     from manyserver.diffusion.halfin_whitt import mean_waiting_bound
-    from manyserver.figures import marks
+    from manyserver.figures.drawing import marks
 
     betas = np.asarray(cube["beta"].values, dtype=float)
     fine = np.geomspace(betas[0], betas[-1], 60) if betas.size > 1 else betas

@@ -9,6 +9,7 @@ import numpy as np
 from manyserver.analysis.curves import each_jobs, points, rate_dimension, select
 from manyserver.figures.base import (
     Curve,
+    FigureKind,
     FigureOptions,
     finite_servers,
     read,
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.analysis.supply import Supply
-    from manyserver.figures.style import Look
+    from manyserver.figures.drawing.style import Look
 
-__all__ = ["Options", "draw", "needs"]
+__all__ = ["InsensitivityFigure", "Options"]
 
 MEAN, VARIANCE = "sojourn_mean", "sojourn_variance"
 LABELS = {MEAN: "Deviation of $W_N$\nfrom the limit (%)", VARIANCE: "Variance of\nsojourn times"}
@@ -50,63 +51,70 @@ class _Used:
     unreliable: bool = False
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as job sizes."""
-    yield study.lacks_jobs()
-    yield study.lacks("simulation")
-    yield study.lacks("mean_field")
+class InsensitivityFigure(FigureKind[Options]):
+    """See :class:`~manyserver.figures.base.FigureKind`."""
 
+    name = "insensitivity"
+    title = "Mean and variance of the sojourn time by the law of the job sizes, against load."
+    options_class = Options
 
-def draw(cube: "xr.Dataset", options: Options) -> "Figure":
-    """Draw one column per system and policy: deviations of means above, variances below.
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as job sizes."""
+        yield study.lacks_jobs()
+        yield study.lacks("simulation")
+        yield study.lacks("mean_field")
 
-    Markers are simulations, hollow where the half-width is not reliable, as for sizes of infinite
-    variance, whose sojourn times have no variance either. The dashed line is the term of order
-    1/N for exponential sizes; lines of variances are those of the limit, where they are known.
+    def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
+        """Draw one column per system and policy: deviations of means above, variances below.
 
-    Raises
-    ------
-    ValueError
-        If a label is not in the cube, or there is nothing to draw.
-    """
-    from manyserver.figures import legends, marks, style
+        Markers are simulations, hollow where the half-width is not reliable, as for sizes of
+        infinite variance, whose sojourn times have no variance either. The dashed line is the term
+        of order 1/N for exponential sizes; lines of variances are those of the limit, where they
+        are known.
 
-    rates = {rate_dimension(cube): options.rates}
-    cube = select(cube, system=options.systems, policy=options.policies, **rates)
-    n_servers = finite_servers(cube, options.n_servers)
-    cube = with_short_labels(select(cube, jobs=options.jobs))
-    parts = [_with_label(part) for part in each_jobs(cube)]
-    places = sorted({place for part in parts for place in served(part, MEAN)})
-    if n_servers is None or not places:
-        raise ValueError(f"{MEAN}: the cube holds no value at a finite n_servers")
-    looks = style.jobs_looks([str(part["jobs"].values) for part in parts])
-    columns = min(len(places), 4 if options.width == "page" else 1)
-    groups = [places[start : start + columns] for start in range(0, len(places), columns)]
-    figure, panels = marks.grid(2 * len(groups), columns, options.width, 1.65, sharex=True)
-    used = _Used()
-    for group, upper, lower in zip(groups, panels[::2], panels[1::2], strict=True):
-        rows = [marks.without_spare(row, len(group)) for row in (upper, lower)]
-        for row in rows:
-            marks.share_vertical(row)
-        for (system, policy), above, below in zip(group, *rows, strict=True):
-            here = [part.isel(system=system, policy=policy) for part in parts]
-            _draw_means(above, here, looks, n_servers, used)
-            _draw_variances(below, here, looks, n_servers, used)
-            above.set_title(_title(cube, system, policy))
-        rows[0][0].set_ylabel(LABELS[MEAN])
-        rows[1][0].set_ylabel(LABELS[VARIANCE])
-        rows[1][0].set_yscale("log")
-    for axes in figure.axes:
-        axes.tick_params(labelbottom=True)
-    figure.supxlabel(style.AXIS_LABELS[rate_dimension(cube)], fontsize="medium")
-    legends.legend(
-        figure,
-        [legends.entry(look, line=look.label in used.theory) for look in looks],
-        _meanings(used, n_servers),
-        options.title,
-    )
-    figure.align_ylabels()
-    return figure
+        Raises
+        ------
+        ValueError
+            If a label is not in the cube, or there is nothing to draw.
+        """
+        from manyserver.figures.drawing import legends, marks, style
+
+        rates = {rate_dimension(cube): options.rates}
+        cube = select(cube, system=options.systems, policy=options.policies, **rates)
+        n_servers = finite_servers(cube, options.n_servers)
+        cube = with_short_labels(select(cube, jobs=options.jobs))
+        parts = [_with_label(part) for part in each_jobs(cube)]
+        places = sorted({place for part in parts for place in served(part, MEAN)})
+        if n_servers is None or not places:
+            raise ValueError(f"{MEAN}: the cube holds no value at a finite n_servers")
+        looks = style.jobs_looks([str(part["jobs"].values) for part in parts])
+        columns = min(len(places), 4 if options.width == "page" else 1)
+        groups = [places[start : start + columns] for start in range(0, len(places), columns)]
+        figure, panels = marks.grid(2 * len(groups), columns, options.width, 1.65, sharex=True)
+        used = _Used()
+        for group, upper, lower in zip(groups, panels[::2], panels[1::2], strict=True):
+            rows = [marks.without_spare(row, len(group)) for row in (upper, lower)]
+            for row in rows:
+                marks.share_vertical(row)
+            for (system, policy), above, below in zip(group, *rows, strict=True):
+                here = [part.isel(system=system, policy=policy) for part in parts]
+                _draw_means(above, here, looks, n_servers, used)
+                _draw_variances(below, here, looks, n_servers, used)
+                above.set_title(_title(cube, system, policy))
+            rows[0][0].set_ylabel(LABELS[MEAN])
+            rows[1][0].set_ylabel(LABELS[VARIANCE])
+            rows[1][0].set_yscale("log")
+        for axes in figure.axes:
+            axes.tick_params(labelbottom=True)
+        figure.supxlabel(style.AXIS_LABELS[rate_dimension(cube)], fontsize="medium")
+        legends.legend(
+            figure,
+            [legends.entry(look, line=look.label in used.theory) for look in looks],
+            _meanings(used, n_servers),
+            options.title,
+        )
+        figure.align_ylabels()
+        return figure
 
 
 def _with_label(part: "xr.Dataset") -> "xr.Dataset":
@@ -114,7 +122,7 @@ def _with_label(part: "xr.Dataset") -> "xr.Dataset":
 
 
 def _meanings(used: _Used, n_servers: float) -> list:
-    from manyserver.figures import legends, marks
+    from manyserver.figures.drawing import legends, marks
 
     found = legends.method_entries(bool(used.theory), True, n_servers)
     if used.expansion:
@@ -131,7 +139,7 @@ def _draw_means(
     n_servers: float,
     used: _Used,
 ) -> None:
-    from manyserver.figures import marks
+    from manyserver.figures.drawing import marks
 
     dimension = rate_dimension(parts[0])
     axes.axhline(0.0, color=marks.GREY, linewidth=0.6, zorder=1)
@@ -162,7 +170,7 @@ def _draw_variances(
     n_servers: float,
     used: _Used,
 ) -> None:
-    from manyserver.figures import marks
+    from manyserver.figures.drawing import marks
 
     dimension = rate_dimension(parts[0])
     for part, look in zip(parts, looks, strict=True):
@@ -178,7 +186,7 @@ def _draw_variances(
 def _draw_markers(
     axes: "Axes", curve: Curve, reliable: np.ndarray, look: "Look", used: _Used
 ) -> None:
-    from manyserver.figures import marks
+    from manyserver.figures.drawing import marks
 
     marks.markers(axes, curve.at(reliable), look)
     used.unreliable |= marks.markers(axes, curve.at(~reliable), replace(look, hollow=True))
@@ -200,7 +208,7 @@ def _at(part: "xr.Dataset", n_servers: float) -> "Iterable[xr.Dataset]":
 
 
 def _title(cube: "xr.Dataset", system: int, policy: int) -> str:
-    from manyserver.figures import style
+    from manyserver.figures.drawing import style
 
     name = style.looks(cube)[policy].label
     return f"{name}\n{cube['system'].values[system]}" if cube.sizes["system"] > 1 else name

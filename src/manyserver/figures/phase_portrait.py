@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manyserver.analysis.curves import select
-from manyserver.figures.base import RegimeOptions, slices
+from manyserver.figures.base import FigureKind, RegimeOptions, slices
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
     from manyserver.analysis.supply import Supply
 
-__all__ = ["MODEL", "Options", "draw", "needs"]
+__all__ = ["Options", "PhasePortraitFigure"]
 
-MODEL = "halfin_whitt"
 COST = "excess_cost"
 CONTOURS = 9
 ARROW = 0.3
@@ -31,56 +30,65 @@ class Options(RegimeOptions):
     """Whether to draw the contours of the solution of the Stein equation."""
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as the fluid model."""
-    yield study.lacks("fluid")
+class PhasePortraitFigure(FigureKind[Options]):
+    """See :class:`~manyserver.figures.base.FigureKind`."""
 
+    name = "phase_portrait"
+    title = "The phase portrait of the fluid model, over the cost of waiting."
+    model = "halfin_whitt"
+    options_class = Options
 
-def draw(cube: "xr.Dataset", options: Options) -> "Figure":
-    """Draw fluid paths with arrows, the curves Gamma, and contours of f*, one panel per beta.
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as the fluid model."""
+        yield study.lacks("fluid")
 
-    Paths reach the axis x1 = 0 if they start high enough, slide down to beta and come to rest at
-    (-beta, 0), with beta idle servers. Those that start above a curve Gamma reach the axis above
-    its level.
+    def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
+        """Draw fluid paths with arrows, the curves Gamma, and contours of f*, one panel per beta.
 
-    Raises
-    ------
-    ValueError
-        If a label is not in the cube, or there is nothing to draw.
-    """
-    from manyserver.figures import legends, marks, style
+        Paths reach the axis x1 = 0 if they start high enough, slide down to beta and come to rest
+        at (-beta, 0), with beta idle servers. Those that start above a curve Gamma reach the axis
+        above its level.
 
-    cube = select(cube, beta=options.betas)
-    parts = slices(cube, COST, "beta", "n_servers", "method")
-    figure, panels = marks.panels(
-        len(parts),
-        options.width,
-        height=3.4 if len(parts) == 1 else 2.4,
-        x_label=r"$X_1$: minus idle servers$/\sqrt{n}$",
-        y_label=r"$X_2$: waiting customers$/\sqrt{n}$",
-    )
-    looks = style.level_looks([float(k) for k in parts[0]["curve_level"].values])
-    for part, axes in zip(parts, panels, strict=True):
-        _draw_panel(axes, part, options, looks)
-        if len(parts) > 1:
-            axes.set_title(rf"$\beta = {float(part['beta']):g}$")
-    beta = float(parts[0]["beta"])
-    curves = (
-        looks
-        if len(parts) == 1
-        else style.level_looks([float(k) / beta for k in parts[0]["curve_level"].values], r"\beta")
-    )
-    meanings = [legends.line_entry("fluid path")]
-    if options.contours:
-        meanings.append(legends.fill_entry("$f^*$ (darker is larger)"))
-    legends.legend(
-        figure, [legends.entry(look, marker=False) for look in curves], meanings, options.title
-    )
-    return figure
+        Raises
+        ------
+        ValueError
+            If a label is not in the cube, or there is nothing to draw.
+        """
+        from manyserver.figures.drawing import legends, marks, style
+
+        cube = select(cube, beta=options.betas)
+        parts = slices(cube, COST, "beta", "n_servers", "method")
+        figure, panels = marks.panels(
+            len(parts),
+            options.width,
+            height=3.4 if len(parts) == 1 else 2.4,
+            x_label=r"$X_1$: minus idle servers$/\sqrt{n}$",
+            y_label=r"$X_2$: waiting customers$/\sqrt{n}$",
+        )
+        looks = style.level_looks([float(k) for k in parts[0]["curve_level"].values])
+        for part, axes in zip(parts, panels, strict=True):
+            _draw_panel(axes, part, options, looks)
+            if len(parts) > 1:
+                axes.set_title(rf"$\beta = {float(part['beta']):g}$")
+        beta = float(parts[0]["beta"])
+        curves = (
+            looks
+            if len(parts) == 1
+            else style.level_looks(
+                [float(k) / beta for k in parts[0]["curve_level"].values], r"\beta"
+            )
+        )
+        meanings = [legends.line_entry("fluid path")]
+        if options.contours:
+            meanings.append(legends.fill_entry("$f^*$ (darker is larger)"))
+        legends.legend(
+            figure, [legends.entry(look, marker=False) for look in curves], meanings, options.title
+        )
+        return figure
 
 
 def _draw_panel(axes: "Axes", part: "xr.Dataset", options: Options, looks: list) -> None:
-    from manyserver.figures import marks
+    from manyserver.figures.drawing import marks
 
     y1, y2 = part["y1_grid"].values, part["y2_grid"].values
     cost = part[COST].transpose("x1", "x2").values
@@ -122,7 +130,7 @@ def _draw_panel(axes: "Axes", part: "xr.Dataset", options: Options, looks: list)
 
 
 def _arrow(axes: "Axes", v1: np.ndarray, v2: np.ndarray) -> None:
-    from manyserver.figures import marks
+    from manyserver.figures.drawing import marks
 
     length = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(v1), np.diff(v2)))])
     at = int(np.searchsorted(length, ARROW * length[-1]))

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from manyserver.analysis.curves import rate_dimension
 from manyserver.analysis.messages import messages_at
-from manyserver.figures.base import FigureOptions, chosen, served
+from manyserver.figures.base import FigureKind, FigureOptions, chosen, served
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
     from manyserver.analysis.supply import Supply
-    from manyserver.figures.style import Look
+    from manyserver.figures.drawing.style import Look
 
-__all__ = ["Options", "Winner", "draw", "needs", "winner"]
+__all__ = ["Options", "PolicyMapFigure", "Winner", "winner"]
 
 EQUAL = 1e-9
 """Values without errors that differ by less, relatively, are equal."""
@@ -92,63 +92,69 @@ def winner(values: np.ndarray, half_widths: np.ndarray, trusted: np.ndarray) -> 
     return Winner(best, tuple(map(int, others[close])), margin)
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as a simulation or the mean field."""
-    yield study.lacks("mean_field", "simulation")
+class PolicyMapFigure(FigureKind[Options]):
+    """See :class:`~manyserver.figures.base.FigureKind`."""
 
+    name = "policy_map"
+    title = "Which policy wins where: a map over load and number of servers."
+    options_class = Options
 
-def draw(cube: "xr.Dataset", options: Options) -> "Figure":
-    """Draw one panel per system; a cell for every load or arrival rate and number of servers.
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as a simulation or the mean field."""
+        yield study.lacks("mean_field", "simulation")
 
-    The colour of a cell is the policy with the least value, and the number by how many per cent
-    the runner-up is worse. If the two do not differ at 95 %, the lower right half of the cell has
-    the colour of the runner-up; if more policies do not, the number is followed by how many there
-    are. Empty cells have no value. The limit is the row above.
+    def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
+        """Draw one panel per system; a cell for every load or arrival rate and number of servers.
 
-    Raises
-    ------
-    ValueError
-        If a label is not in the cube, or there is nothing to draw.
-    """
-    from manyserver.figures import legends, marks, style
+        The colour of a cell is the policy with the least value, and the number by how many per cent
+        the runner-up is worse. If the two do not differ at 95 %, the lower right half of the cell
+        has the colour of the runner-up; if more policies do not, the number is followed by how many
+        there are. Empty cells have no value. The limit is the row above.
 
-    cube = chosen(cube, options)
-    dimension = rate_dimension(cube)
-    systems = sorted({system for system, _ in served(cube, options.quantity)})
-    races = {system: _races(cube.isel(system=system), options) for system in systems}
-    races = {system: found for system, found in races.items() if found}
-    if not races:
-        raise ValueError(f"{options.quantity}: the cube holds no value to draw")
-    rates, servers = cube[dimension].values, _servers(cube)
-    figure, panels = marks.panels(
-        len(races),
-        options.width,
-        height=0.55 + 0.3 * max(4, len(servers)),
-        x_label=style.AXIS_LABELS[dimension],
-        y_label=style.AXIS_LABELS["n_servers"],
-        sharex=True,
-        sharey=True,
-    )
-    looks = style.looks(cube)
-    split = False
-    drawn: set[int] = set()
-    narrow = options.width == "column" or len(races) > 1
-    for (system, found), axes in zip(races.items(), panels, strict=True):
-        for (row, column), best in found.items():
-            colours = [looks[best.place], *(looks[place] for place in best.rivals[:1])]
-            _draw_cell(axes, row, column, [look.colour for look in colours])
-            _write(axes, row, column, best, 5.0 if narrow else 6.5)
-            drawn |= {best.place, *best.rivals[:1]}
-            split |= bool(best.rivals)
-        _finish(axes, rates, servers)
-        if cube.sizes["system"] > 1:
-            axes.set_title(str(cube["system"].values[system]))
-    meanings = [legends.line_entry("number: runner-up worse by, in %", "none")]
-    if split:
-        meanings.append(legends.line_entry("split cell: not different at 95 %", "none"))
-    entries = [_patch_entry(look) for place, look in enumerate(looks) if place in drawn]
-    legends.legend(figure, entries, meanings, options.title)
-    return figure
+        Raises
+        ------
+        ValueError
+            If a label is not in the cube, or there is nothing to draw.
+        """
+        from manyserver.figures.drawing import legends, marks, style
+
+        cube = chosen(cube, options)
+        dimension = rate_dimension(cube)
+        systems = sorted({system for system, _ in served(cube, options.quantity)})
+        races = {system: _races(cube.isel(system=system), options) for system in systems}
+        races = {system: found for system, found in races.items() if found}
+        if not races:
+            raise ValueError(f"{options.quantity}: the cube holds no value to draw")
+        rates, servers = cube[dimension].values, _servers(cube)
+        figure, panels = marks.panels(
+            len(races),
+            options.width,
+            height=0.55 + 0.3 * max(4, len(servers)),
+            x_label=style.AXIS_LABELS[dimension],
+            y_label=style.AXIS_LABELS["n_servers"],
+            sharex=True,
+            sharey=True,
+        )
+        looks = style.looks(cube)
+        split = False
+        drawn: set[int] = set()
+        narrow = options.width == "column" or len(races) > 1
+        for (system, found), axes in zip(races.items(), panels, strict=True):
+            for (row, column), best in found.items():
+                colours = [looks[best.place], *(looks[place] for place in best.rivals[:1])]
+                _draw_cell(axes, row, column, [look.colour for look in colours])
+                _write(axes, row, column, best, 5.0 if narrow else 6.5)
+                drawn |= {best.place, *best.rivals[:1]}
+                split |= bool(best.rivals)
+            _finish(axes, rates, servers)
+            if cube.sizes["system"] > 1:
+                axes.set_title(str(cube["system"].values[system]))
+        meanings = [legends.line_entry("number: runner-up worse by, in %", "none")]
+        if split:
+            meanings.append(legends.line_entry("split cell: not different at 95 %", "none"))
+        entries = [_patch_entry(look) for place, look in enumerate(looks) if place in drawn]
+        legends.legend(figure, entries, meanings, options.title)
+        return figure
 
 
 def _servers(cube: "xr.Dataset") -> np.ndarray:

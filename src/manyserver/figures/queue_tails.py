@@ -7,7 +7,15 @@ import numpy as np
 from pydantic import Field
 
 from manyserver.analysis.curves import rate_dimension
-from manyserver.figures.base import Curve, FigureOptions, chosen, finite_servers, read, slices
+from manyserver.figures.base import (
+    Curve,
+    FigureKind,
+    FigureOptions,
+    chosen,
+    finite_servers,
+    read,
+    slices,
+)
 from manyserver.fits.tail_growth import expected_growth, growth
 
 if TYPE_CHECKING:
@@ -16,9 +24,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.analysis.supply import Supply
-    from manyserver.figures.style import Look
+    from manyserver.figures.drawing.style import Look
 
-__all__ = ["Options", "draw", "needs"]
+__all__ = ["Options", "QueueTailsFigure"]
 
 
 Y_LABEL = r"$-\log$ of the fraction of servers" "\n" r"with at least $k$ jobs"
@@ -35,57 +43,66 @@ class Options(FigureOptions):
     """Whether to write the fitted growth per level beside each pool."""
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as a simulation or the mean field."""
-    yield study.lacks("mean_field", "simulation")
+class QueueTailsFigure(FigureKind[Options]):
+    """See :class:`~manyserver.figures.base.FigureKind`."""
 
-
-def draw(cube: "xr.Dataset", options: Options) -> "Figure":
-    """Draw ``-log(queue_tail)`` against the level, one panel per system, policy and rate.
-
-    Mean field as lines, simulation as markers; a simulated level counts when its half-width is
-    smaller than its value. The growth per level is fitted to the mean field.
-
-    Raises
-    ------
-    ValueError
-        If a label is not in the cube, or there is no tail to draw.
-    """
-    from manyserver.figures import legends, marks, style
-
-    cube = chosen(cube, options)
-    dimension = rate_dimension(cube)
-    n_servers = finite_servers(cube, options.n_servers)
-    parts = slices(cube, "queue_tail", "system", "policy", dimension)
-    figure, panels = marks.panels(
-        len(parts),
-        options.width,
-        height=2.1,
-        x_label=style.AXIS_LABELS["level"],
-        y_label=Y_LABEL,
-        sharex=True,
-        sharey=True,
+    name = "queue_tails"
+    title = (
+        "Queue tails of every pool, on the scale on which doubly exponential decay is a "
+        "straight line."
     )
-    looks = style.pool_looks(_speeds(cube))
-    limit = finite = False
-    for here, axes in zip(parts, panels, strict=True):
-        for pool, look in enumerate(looks):
-            there = here.isel(pool=pool, level=slice(options.levels + 1))
-            line, simulated, bars = _curves(there, n_servers)
-            limit |= marks.theory(axes, line, look)
-            finite |= marks.markers(axes, simulated, look, bars)
-        if options.fit:
-            _write_growth(axes, here, looks)
-        axes.set_title(_title(here, cube))
-    panels[0].set_yscale("log")
-    panels[0].xaxis.set_major_locator(marks.whole_numbers())
-    legends.legend(
-        figure,
-        [legends.entry(look, limit, finite) for look in looks],
-        legends.method_entries(limit, finite, n_servers),
-        options.title,
-    )
-    return figure
+    options_class = Options
+
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as a simulation or the mean field."""
+        yield study.lacks("mean_field", "simulation")
+
+    def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
+        """Draw ``-log(queue_tail)`` against the level, one panel per system, policy and rate.
+
+        Mean field as lines, simulation as markers; a simulated level counts when its half-width is
+        smaller than its value. The growth per level is fitted to the mean field.
+
+        Raises
+        ------
+        ValueError
+            If a label is not in the cube, or there is no tail to draw.
+        """
+        from manyserver.figures.drawing import legends, marks, style
+
+        cube = chosen(cube, options)
+        dimension = rate_dimension(cube)
+        n_servers = finite_servers(cube, options.n_servers)
+        parts = slices(cube, "queue_tail", "system", "policy", dimension)
+        figure, panels = marks.panels(
+            len(parts),
+            options.width,
+            height=2.1,
+            x_label=style.AXIS_LABELS["level"],
+            y_label=Y_LABEL,
+            sharex=True,
+            sharey=True,
+        )
+        looks = style.pool_looks(_speeds(cube))
+        limit = finite = False
+        for here, axes in zip(parts, panels, strict=True):
+            for pool, look in enumerate(looks):
+                there = here.isel(pool=pool, level=slice(options.levels + 1))
+                line, simulated, bars = _curves(there, n_servers)
+                limit |= marks.theory(axes, line, look)
+                finite |= marks.markers(axes, simulated, look, bars)
+            if options.fit:
+                _write_growth(axes, here, looks)
+            axes.set_title(_title(here, cube))
+        panels[0].set_yscale("log")
+        panels[0].xaxis.set_major_locator(marks.whole_numbers())
+        legends.legend(
+            figure,
+            [legends.entry(look, limit, finite) for look in looks],
+            legends.method_entries(limit, finite, n_servers),
+            options.title,
+        )
+        return figure
 
 
 def _curves(here: "xr.Dataset", n_servers: float | None) -> tuple[Curve, Curve, np.ndarray]:
@@ -104,7 +121,7 @@ def _curves(here: "xr.Dataset", n_servers: float | None) -> tuple[Curve, Curve, 
 
 
 def _write_growth(axes: "Axes", here: "xr.Dataset", looks: "list[Look]") -> None:
-    from manyserver.figures import marks, style
+    from manyserver.figures.drawing import marks, style
 
     if "mean_field" not in here["method"].values or np.inf not in here["n_servers"].values:
         return
@@ -120,7 +137,7 @@ def _write_growth(axes: "Axes", here: "xr.Dataset", looks: "list[Look]") -> None
 
 
 def _title(here: "xr.Dataset", cube: "xr.Dataset") -> str:
-    from manyserver.figures import style
+    from manyserver.figures.drawing import style
 
     dimension = rate_dimension(cube)
     place = int(np.flatnonzero(cube["policy"].values == here["policy"].values)[0])

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from manyserver.analysis.curves import rate_dimension
-from manyserver.figures.base import Curve, FigureOptions, chosen, finite_servers, read, slices
+from manyserver.figures.base import (
+    Curve,
+    FigureKind,
+    FigureOptions,
+    chosen,
+    finite_servers,
+    read,
+    slices,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -15,7 +23,7 @@ if TYPE_CHECKING:
 
     from manyserver.analysis.supply import Supply
 
-__all__ = ["Options", "draw", "needs"]
+__all__ = ["Options", "SojournAgainstChoicesFigure"]
 
 
 class Options(FigureOptions):
@@ -31,72 +39,79 @@ class Options(FigureOptions):
     """Whether to draw the ratio to the first family of policies, which must have every d drawn."""
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as a policy with d."""
-    yield study.lacks("mean_field", "simulation")
-    told = (point.subject.parameters["policy"] for point in study.chosen)
-    if all(_same_d(parameters) is None for parameters in told):
-        yield "policies that look at the same number d of servers in every pool"
+class SojournAgainstChoicesFigure(FigureKind[Options]):
+    """See :class:`~manyserver.figures.base.FigureKind`."""
 
+    name = "sojourn_against_choices"
+    title = "Mean sojourn time against d, the number of servers looked at in each pool."
+    options_class = Options
 
-def draw(cube: "xr.Dataset", options: Options) -> "Figure":
-    """Draw one panel for every system and arrival rate, one curve for every family of policies.
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as a policy with d."""
+        yield study.lacks("mean_field", "simulation")
+        told = (point.subject.parameters["policy"] for point in study.chosen)
+        if all(_same_d(parameters) is None for parameters in told):
+            yield "policies that look at the same number d of servers in every pool"
 
-    Policies that differ in nothing but `d` are one family. Those that look at different numbers of
-    servers in different pools have no place on the axis and are left out.
+    def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
+        """Draw one panel for every system and arrival rate, one curve for every family of policies.
 
-    Raises
-    ------
-    ValueError
-        If a label is not in the cube, or no policy has a `d`.
-    """
-    from manyserver.figures import legends, marks, style
+        Policies that differ in nothing but `d` are one family. Those that look at different numbers
+        of servers in different pools have no place on the axis and are left out.
 
-    cube = chosen(cube, options)
-    families = _families(cube)
-    if not families:
-        raise ValueError("policies: none looks at the same number d of servers in every pool")
-    firsts = [members[0][1] for members in families.values()]
-    looks = style.looks(cube.isel(policy=firsts), without=("d",))
-    n_servers = finite_servers(cube, options.n_servers)
-    dimension = rate_dimension(cube)
-    parts = slices(cube, options.quantity, "system", dimension)
-    figure, panels = marks.panels(
-        len(parts),
-        options.width,
-        height=1.9,
-        x_label=style.AXIS_LABELS["choices"],
-        y_label=f"Ratio to {looks[0].label}"
-        if options.relative
-        else style.variable_label(options.quantity),
-        sharex=True,
-    )
-    limit = finite = False
-    for here, axes in zip(parts, panels, strict=True):
-        for method, n in (("mean_field", np.inf), ("simulation", n_servers or np.nan)):
-            curves = [
-                _curve(here, members, options.quantity, method, n) for members in families.values()
-            ]
-            if options.relative:
-                curves = [curve.relative_to(curves[0]) for curve in curves]
-            for curve, look in zip(curves, looks, strict=True):
-                if method == "mean_field":
-                    limit |= marks.theory(axes, curve, look)
-                else:
-                    finite |= marks.markers(axes, curve, look)
-        axes.set_yscale(options.scale)
-        if options.scale == "log":
-            marks.plain_numbers(axes)
-        rate = style.rate_label(float(here[dimension]), dimension)
-        axes.set_title(f"{here['system'].values}, {rate}" if cube.sizes["system"] > 1 else rate)
-    panels[0].xaxis.set_major_locator(marks.whole_numbers())
-    legends.legend(
-        figure,
-        [legends.entry(look, limit, finite) for look in looks],
-        legends.method_entries(limit, finite, n_servers),
-        options.title,
-    )
-    return figure
+        Raises
+        ------
+        ValueError
+            If a label is not in the cube, or no policy has a `d`.
+        """
+        from manyserver.figures.drawing import legends, marks, style
+
+        cube = chosen(cube, options)
+        families = _families(cube)
+        if not families:
+            raise ValueError("policies: none looks at the same number d of servers in every pool")
+        firsts = [members[0][1] for members in families.values()]
+        looks = style.looks(cube.isel(policy=firsts), without=("d",))
+        n_servers = finite_servers(cube, options.n_servers)
+        dimension = rate_dimension(cube)
+        parts = slices(cube, options.quantity, "system", dimension)
+        figure, panels = marks.panels(
+            len(parts),
+            options.width,
+            height=1.9,
+            x_label=style.AXIS_LABELS["choices"],
+            y_label=f"Ratio to {looks[0].label}"
+            if options.relative
+            else style.variable_label(options.quantity),
+            sharex=True,
+        )
+        limit = finite = False
+        for here, axes in zip(parts, panels, strict=True):
+            for method, n in (("mean_field", np.inf), ("simulation", n_servers or np.nan)):
+                curves = [
+                    _curve(here, members, options.quantity, method, n)
+                    for members in families.values()
+                ]
+                if options.relative:
+                    curves = [curve.relative_to(curves[0]) for curve in curves]
+                for curve, look in zip(curves, looks, strict=True):
+                    if method == "mean_field":
+                        limit |= marks.theory(axes, curve, look)
+                    else:
+                        finite |= marks.markers(axes, curve, look)
+            axes.set_yscale(options.scale)
+            if options.scale == "log":
+                marks.plain_numbers(axes)
+            rate = style.rate_label(float(here[dimension]), dimension)
+            axes.set_title(f"{here['system'].values}, {rate}" if cube.sizes["system"] > 1 else rate)
+        panels[0].xaxis.set_major_locator(marks.whole_numbers())
+        legends.legend(
+            figure,
+            [legends.entry(look, limit, finite) for look in looks],
+            legends.method_entries(limit, finite, n_servers),
+            options.title,
+        )
+        return figure
 
 
 def _families(cube: "xr.Dataset") -> dict[str, list[tuple[int, int]]]:

@@ -9,6 +9,7 @@ from pydantic import Field
 from manyserver.analysis.curves import rate_dimension
 from manyserver.figures.base import (
     Curve,
+    FigureKind,
     FigureOptions,
     chosen,
     finite_servers,
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.analysis.supply import Supply
-    from manyserver.figures.style import Look
+    from manyserver.figures.drawing.style import Look
 
-__all__ = ["Options", "draw", "needs"]
+__all__ = ["Options", "SojournAgainstLoadFigure"]
 
 
 class Options(FigureOptions):
@@ -47,68 +48,74 @@ class Options(FigureOptions):
     """Where the vertical axis of the ratios ends."""
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as a simulation or the mean field."""
-    yield study.lacks("mean_field", "simulation")
-    drawn = options.policies
-    if drawn is not None and options.baseline is not None and options.baseline not in drawn:
-        yield f"its baseline {options.baseline!r} among its policies"
+class SojournAgainstLoadFigure(FigureKind[Options]):
+    """See :class:`~manyserver.figures.base.FigureKind`."""
 
+    name = "sojourn_against_load"
+    title = "Mean sojourn time against arrival rate or load, all policies against each other."
+    options_class = Options
 
-def draw(cube: "xr.Dataset", options: Options) -> "Figure":
-    """Draw mean field as lines and simulation as markers, one panel per system.
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as a simulation or the mean field."""
+        yield study.lacks("mean_field", "simulation")
+        drawn = options.policies
+        if drawn is not None and options.baseline is not None and options.baseline not in drawn:
+            yield f"its baseline {options.baseline!r} among its policies"
 
-    Raises
-    ------
-    ValueError
-        If a label is not in the cube, or there is nothing to draw.
-    """
-    from manyserver.figures import legends, marks, style
+    def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
+        """Draw mean field as lines and simulation as markers, one panel per system.
 
-    cube = chosen(cube, options)
-    places = list(served(cube, options.quantity))
-    if not places:
-        raise ValueError(f"{options.quantity}: the cube holds no value to draw")
-    systems = sorted({system for system, _ in places})
-    n_servers = finite_servers(cube, options.n_servers)
-    looks = style.looks(cube)
-    base = _baseline(cube, options)
-    ratios = base is not None
-    figure, panels = marks.grid(
-        rows=1 + ratios,
-        columns=len(systems),
-        width=options.width,
-        height=1.9 if ratios else 2.3,
-        sharex="col",
-        sharey="row",
-        height_ratios=[1.3, 1] if ratios else [1],
-    )
-    limit = finite = False
-    for system, column in zip(systems, panels.T, strict=True):
-        here = cube.isel(system=system)
-        curves = {
-            policy: _curves(here.isel(policy=policy), options.quantity, n_servers)
-            for place, policy in places
-            if place == system
-        }
-        for policy, (line, simulated) in curves.items():
-            limit |= marks.theory(column[0], line, looks[policy])
-            finite |= marks.markers(column[0], simulated, looks[policy])
-        if base is not None and base in curves:
-            _draw_ratios(column[1], curves, base, looks)
-        column[-1].set_xlabel(style.AXIS_LABELS[rate_dimension(cube)])
-        if len(systems) > 1:
-            column[0].set_title(str(here["system"].values))
-    _finish(panels, options, "" if base is None else looks[base].label)
-    used = sorted({policy for _, policy in places})
-    legends.legend(
-        figure,
-        [legends.entry(looks[policy], limit, finite) for policy in used],
-        legends.method_entries(limit, finite, n_servers),
-        options.title,
-    )
-    figure.align_ylabels(panels[:, 0])
-    return figure
+        Raises
+        ------
+        ValueError
+            If a label is not in the cube, or there is nothing to draw.
+        """
+        from manyserver.figures.drawing import legends, marks, style
+
+        cube = chosen(cube, options)
+        places = list(served(cube, options.quantity))
+        if not places:
+            raise ValueError(f"{options.quantity}: the cube holds no value to draw")
+        systems = sorted({system for system, _ in places})
+        n_servers = finite_servers(cube, options.n_servers)
+        looks = style.looks(cube)
+        base = _baseline(cube, options)
+        ratios = base is not None
+        figure, panels = marks.grid(
+            rows=1 + ratios,
+            columns=len(systems),
+            width=options.width,
+            height=1.9 if ratios else 2.3,
+            sharex="col",
+            sharey="row",
+            height_ratios=[1.3, 1] if ratios else [1],
+        )
+        limit = finite = False
+        for system, column in zip(systems, panels.T, strict=True):
+            here = cube.isel(system=system)
+            curves = {
+                policy: _curves(here.isel(policy=policy), options.quantity, n_servers)
+                for place, policy in places
+                if place == system
+            }
+            for policy, (line, simulated) in curves.items():
+                limit |= marks.theory(column[0], line, looks[policy])
+                finite |= marks.markers(column[0], simulated, looks[policy])
+            if base is not None and base in curves:
+                _draw_ratios(column[1], curves, base, looks)
+            column[-1].set_xlabel(style.AXIS_LABELS[rate_dimension(cube)])
+            if len(systems) > 1:
+                column[0].set_title(str(here["system"].values))
+        _finish(panels, options, "" if base is None else looks[base].label)
+        used = sorted({policy for _, policy in places})
+        legends.legend(
+            figure,
+            [legends.entry(looks[policy], limit, finite) for policy in used],
+            legends.method_entries(limit, finite, n_servers),
+            options.title,
+        )
+        figure.align_ylabels(panels[:, 0])
+        return figure
 
 
 def _curves(cube: "xr.Dataset", quantity: str, n_servers: float | None) -> tuple[Curve, Curve]:
@@ -133,7 +140,7 @@ def _baseline(cube: "xr.Dataset", options: Options) -> int | None:
 def _draw_ratios(
     axes: "Axes", curves: dict[int, tuple[Curve, Curve]], base: int, looks: "list[Look]"
 ) -> None:
-    from manyserver.figures import marks
+    from manyserver.figures.drawing import marks
 
     marks.level(axes, 1.0, looks[base])
     for policy, (line, simulated) in curves.items():
@@ -143,7 +150,7 @@ def _draw_ratios(
 
 
 def _finish(panels: np.ndarray, options: Options, baseline: str) -> None:
-    from manyserver.figures import marks, style
+    from manyserver.figures.drawing import marks, style
 
     panels[0, 0].set_ylabel(style.variable_label(options.quantity))
     for axes in panels[0]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from manyserver.analysis.curves import rate_dimension
 from manyserver.analysis.messages import messages_at
-from manyserver.figures.base import Curve, FigureOptions, chosen, finite_servers, slices
+from manyserver.figures.base import Curve, FigureKind, FigureOptions, chosen, finite_servers, slices
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
     from manyserver.analysis.supply import Supply
-    from manyserver.figures.style import Look
+    from manyserver.figures.drawing.style import Look
 
-__all__ = ["Options", "draw", "needs", "pareto"]
+__all__ = ["Options", "SojournAgainstMessagesFigure", "pareto"]
 
 STEPS = ("d", "routers", "threshold")
 """Parameters by which policies of one family differ, beside each other along a line."""
@@ -58,77 +58,88 @@ class _Spot:
         return bool(np.isfinite([self.x, self.y]).all())
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as messages."""
-    # Messages are not counted where jobs are followed.
-    yield study.lacks("mean_field", *([] if study.follows_jobs else ["simulation"]))
+class SojournAgainstMessagesFigure(FigureKind[Options]):
+    """See :class:`~manyserver.figures.base.FigureKind`."""
 
+    name = "sojourn_against_messages"
+    title = "Mean sojourn time against the messages that a policy needs, with the Pareto front."
+    options_class = Options
 
-def draw(cube: "xr.Dataset", options: Options) -> "Figure":
-    """Draw one panel for every system and arrival rate, one point for every policy.
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as messages."""
+        # Messages are not counted where jobs are followed.
+        yield study.lacks("mean_field", *([] if study.follows_jobs else ["simulation"]))
 
-    Simulation as filled markers with half-widths both ways, the limit as open ones. Policies that
-    differ in d, the number of routers or the threshold alone are joined by a line and numbered. The
-    grey staircase is the Pareto front of the simulations, or of the limit if there are none: what
-    is above it is worse than a policy with no more messages.
+    def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
+        """Draw one panel for every system and arrival rate, one point for every policy.
 
-    Raises
-    ------
-    ValueError
-        If a label is not in the cube, or no policy has both a value and messages.
-    """
-    from manyserver.figures import labels, legends, marks, style
+        Simulation as filled markers with half-widths both ways, the limit as open ones. Policies
+        that differ in d, the number of routers or the threshold alone are joined by a line and
+        numbered. The grey staircase is the Pareto front of the simulations, or of the limit if
+        there are none: what is above it is worse than a policy with no more messages.
 
-    cube = chosen(cube, options)
-    dimension = rate_dimension(cube)
-    n_servers = finite_servers(cube, options.n_servers)
-    parts = slices(cube, options.quantity, "system", dimension)
-    sizes = [("simulation", n_servers), ("mean_field", np.inf)]
-    spots = [
-        {method: _spots(here, options.quantity, method, n) for method, n in sizes} for here in parts
-    ]
-    kept = [place for place, found in enumerate(spots) if any(found.values())]
-    if not kept:
-        raise ValueError("messages_per_customer: the cube holds no value to draw")
-    families = _families(cube)
-    looks = _looks(cube, families)
-    figure, panels = marks.panels(
-        len(kept),
-        options.width,
-        height=HEIGHT,
-        x_label="Messages per customer, $m$",
-        y_label=style.variable_label(options.quantity),
-        sharex=True,
-    )
-    finite = limit = False
-    drawn: set[int] = set()
-    for place, axes in zip(kept, panels, strict=True):
-        here, found = parts[place], spots[place]
-        axes.set_yscale(options.scale)
-        axes.set_xscale("symlog", linthresh=1, linscale=0.8)
-        for method, those in found.items():
-            open_ones = method == "mean_field"
-            for spot in those:
-                _draw_spot(axes, spot, looks[families[spot.policy]], open_ones)
-                drawn.add(families[spot.policy])
-            limit |= open_ones and bool(those)
-            finite |= not open_ones and bool(those)
-        first = found["simulation"] or found["mean_field"]
-        _join(axes, first, families, looks)
-        if options.front:
-            _draw_front(axes, first)
-        rate = style.rate_label(float(here[dimension]), dimension)
-        axes.set_title(f"{here['system'].values}, {rate}" if cube.sizes["system"] > 1 else rate)
-        _finish(axes, first, options.scale)
-        lone = [spot for spot in first if families.count(families[spot.policy]) == 1]
-        named = [(spot.x, spot.y, looks[spot.policy].label, looks[spot.policy]) for spot in lone]
-        labels.beside(axes, named, 72 * HEIGHT * marks.PANEL)
-    meanings = legends.method_entries(False, finite, n_servers)
-    meanings += [_open_entry()] * limit
-    meanings += [legends.line_entry("Pareto front", FRONT)] * options.front
-    curves = [legends.entry(look, line=False) for place, look in looks.items() if place in drawn]
-    legends.legend(figure, curves, meanings, options.title)
-    return figure
+        Raises
+        ------
+        ValueError
+            If a label is not in the cube, or no policy has both a value and messages.
+        """
+        from manyserver.figures.drawing import labels, legends, marks, style
+
+        cube = chosen(cube, options)
+        dimension = rate_dimension(cube)
+        n_servers = finite_servers(cube, options.n_servers)
+        parts = slices(cube, options.quantity, "system", dimension)
+        sizes = [("simulation", n_servers), ("mean_field", np.inf)]
+        spots = [
+            {method: _spots(here, options.quantity, method, n) for method, n in sizes}
+            for here in parts
+        ]
+        kept = [place for place, found in enumerate(spots) if any(found.values())]
+        if not kept:
+            raise ValueError("messages_per_customer: the cube holds no value to draw")
+        families = _families(cube)
+        looks = _looks(cube, families)
+        figure, panels = marks.panels(
+            len(kept),
+            options.width,
+            height=HEIGHT,
+            x_label="Messages per customer, $m$",
+            y_label=style.variable_label(options.quantity),
+            sharex=True,
+        )
+        finite = limit = False
+        drawn: set[int] = set()
+        for place, axes in zip(kept, panels, strict=True):
+            here, found = parts[place], spots[place]
+            axes.set_yscale(options.scale)
+            axes.set_xscale("symlog", linthresh=1, linscale=0.8)
+            for method, those in found.items():
+                open_ones = method == "mean_field"
+                for spot in those:
+                    _draw_spot(axes, spot, looks[families[spot.policy]], open_ones)
+                    drawn.add(families[spot.policy])
+                limit |= open_ones and bool(those)
+                finite |= not open_ones and bool(those)
+            first = found["simulation"] or found["mean_field"]
+            _join(axes, first, families, looks)
+            if options.front:
+                _draw_front(axes, first)
+            rate = style.rate_label(float(here[dimension]), dimension)
+            axes.set_title(f"{here['system'].values}, {rate}" if cube.sizes["system"] > 1 else rate)
+            _finish(axes, first, options.scale)
+            lone = [spot for spot in first if families.count(families[spot.policy]) == 1]
+            named = [
+                (spot.x, spot.y, looks[spot.policy].label, looks[spot.policy]) for spot in lone
+            ]
+            labels.beside(axes, named, 72 * HEIGHT * marks.PANEL)
+        meanings = legends.method_entries(False, finite, n_servers)
+        meanings += [_open_entry()] * limit
+        meanings += [legends.line_entry("Pareto front", FRONT)] * options.front
+        curves = [
+            legends.entry(look, line=False) for place, look in looks.items() if place in drawn
+        ]
+        legends.legend(figure, curves, meanings, options.title)
+        return figure
 
 
 def _spots(here: "xr.Dataset", quantity: str, method: str, n_servers: float | None) -> list[_Spot]:
@@ -176,7 +187,7 @@ def _families(cube: "xr.Dataset") -> list[int]:
 
 def _looks(cube: "xr.Dataset", families: list[int]) -> "dict[int, Look]":
     """Return a look for every family, by its first policy, named without what differs."""
-    from manyserver.figures import style
+    from manyserver.figures.drawing import style
 
     firsts = sorted(set(families))
     alone = {place for place in firsts if families.count(place) == 1}
@@ -214,7 +225,7 @@ def pareto(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _draw_spot(axes: "Axes", spot: _Spot, look: "Look", open_one: bool) -> None:
-    from manyserver.figures import marks
+    from manyserver.figures.drawing import marks
 
     if open_one:
         axes.plot(spot.x, spot.y, marker=look.marker, **_open(look.colour))
@@ -237,7 +248,7 @@ def _open(colour: Any) -> dict[str, Any]:
 
 def _join(axes: "Axes", spots: list[_Spot], families: list[int], looks: "dict[int, Look]") -> None:
     """Join the policies of every family, and number them, on alternate sides."""
-    from manyserver.figures import labels
+    from manyserver.figures.drawing import labels
 
     nth = 0
     for family, look in looks.items():
@@ -282,7 +293,7 @@ def _draw_front(axes: "Axes", spots: list[_Spot]) -> None:
 
 
 def _finish(axes: "Axes", spots: list[_Spot], scale: str) -> None:
-    from manyserver.figures import marks
+    from manyserver.figures.drawing import marks
 
     most = max(1.0, max(spot.x for spot in spots))
     axes.set_xlim(-0.12, 1.5 * most)

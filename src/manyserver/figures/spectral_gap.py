@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from manyserver.analysis.curves import select
-from manyserver.figures.base import Curve, RegimeOptions, read
+from manyserver.figures.base import Curve, FigureKind, RegimeOptions, read
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from manyserver.analysis.supply import Supply
-    from manyserver.figures.style import Look
+    from manyserver.figures.drawing.style import Look
 
-__all__ = ["MODEL", "Options", "draw", "needs"]
+__all__ = ["Options", "SpectralGapFigure"]
 
-MODEL = "halfin_whitt"
 GAP, METHOD = "spectral_gap", "relaxation"
 SMALL_BETA = 2 / 9
 """Limit of the gap over beta**2, for small beta."""
@@ -34,51 +33,58 @@ class Options(RegimeOptions):
     """Numbers of servers that are drawn, besides the limit; all if left out."""
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as spectral gaps."""
-    yield study.lacks(METHOD)
+class SpectralGapFigure(FigureKind[Options]):
+    """See :class:`~manyserver.figures.base.FigureKind`."""
 
+    name = "spectral_gap"
+    title = "How fast join the shortest queue forgets its start, over the spare capacity."
+    model = "halfin_whitt"
+    options_class = Options
 
-def draw(cube: "xr.Dataset", options: Options) -> "Figure":
-    """Draw the spectral gap, and its ratio to beta**2, over beta.
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as spectral gaps."""
+        yield study.lacks(METHOD)
 
-    The diffusion as a line with markers, finite systems as hollow markers, with the bottom of the
-    continuous spectrum, the limit for small beta, and the rate theta that no convergence in total
-    variation can exceed.
+    def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
+        """Draw the spectral gap, and its ratio to beta**2, over beta.
 
-    Raises
-    ------
-    ValueError
-        If a label is not in the cube, or there is nothing to draw.
-    """
-    from manyserver.figures import legends, marks, style
+        The diffusion as a line with markers, finite systems as hollow markers, with the bottom of
+        the continuous spectrum, the limit for small beta, and the rate theta that no convergence in
+        total variation can exceed.
 
-    servers = None if options.n_servers is None else [*map(float, options.n_servers)]
-    if servers is not None and np.inf in cube["n_servers"].values:
-        servers.append(np.inf)
-    cube = select(cube, beta=options.betas, n_servers=servers)
-    if GAP not in cube or not np.isfinite(cube[GAP].values).any():
-        raise ValueError(f"{GAP}: the cube holds no value to draw")
-    columns = min(marks.COLUMNS[options.width], 2)
-    figure, panels = marks.grid(2 // columns, columns, options.width, 2.4)
-    looks = style.size_looks([float(n) for n in cube["n_servers"].values])
-    for axes, ratio in zip(panels.ravel(), (False, True), strict=True):
-        _draw_panel(axes, cube, looks, ratio)
-        axes.set_xlabel(style.AXIS_LABELS["beta"])
-    panels.flat[0].set_ylabel(r"Spectral gap, $\gamma$")
-    panels.flat[1].set_ylabel(r"$\gamma\,/\,\beta^2$")
-    meanings = [
-        legends.line_entry(BELOW, line=marks.LIMITS[0]),
-        legends.line_entry(r"small $\beta$: $2\beta^2/9$", line=marks.LIMITS[1]),
-        legends.line_entry(r"first hit of $Y_1 = 0$, $\theta$", line=marks.LIMITS[2]),
-    ]
-    legends.legend(
-        figure,
-        [legends.entry(look, line=bool(np.isinf(n))) for look, n in _named(cube, looks)],
-        meanings,
-        options.title,
-    )
-    return figure
+        Raises
+        ------
+        ValueError
+            If a label is not in the cube, or there is nothing to draw.
+        """
+        from manyserver.figures.drawing import legends, marks, style
+
+        servers = None if options.n_servers is None else [*map(float, options.n_servers)]
+        if servers is not None and np.inf in cube["n_servers"].values:
+            servers.append(np.inf)
+        cube = select(cube, beta=options.betas, n_servers=servers)
+        if GAP not in cube or not np.isfinite(cube[GAP].values).any():
+            raise ValueError(f"{GAP}: the cube holds no value to draw")
+        columns = min(marks.COLUMNS[options.width], 2)
+        figure, panels = marks.grid(2 // columns, columns, options.width, 2.4)
+        looks = style.size_looks([float(n) for n in cube["n_servers"].values])
+        for axes, ratio in zip(panels.ravel(), (False, True), strict=True):
+            _draw_panel(axes, cube, looks, ratio)
+            axes.set_xlabel(style.AXIS_LABELS["beta"])
+        panels.flat[0].set_ylabel(r"Spectral gap, $\gamma$")
+        panels.flat[1].set_ylabel(r"$\gamma\,/\,\beta^2$")
+        meanings = [
+            legends.line_entry(BELOW, line=marks.LIMITS[0]),
+            legends.line_entry(r"small $\beta$: $2\beta^2/9$", line=marks.LIMITS[1]),
+            legends.line_entry(r"first hit of $Y_1 = 0$, $\theta$", line=marks.LIMITS[2]),
+        ]
+        legends.legend(
+            figure,
+            [legends.entry(look, line=bool(np.isinf(n))) for look, n in _named(cube, looks)],
+            meanings,
+            options.title,
+        )
+        return figure
 
 
 def _named(cube: "xr.Dataset", looks: "list[Look]") -> "list[tuple[Look, float]]":
@@ -87,7 +93,7 @@ def _named(cube: "xr.Dataset", looks: "list[Look]") -> "list[tuple[Look, float]]
 
 def _draw_panel(axes: "Axes", cube: "xr.Dataset", looks: "list[Look]", ratio: bool) -> None:
     from manyserver.diffusion.halfin_whitt.limit.exponent import small_exponent
-    from manyserver.figures import marks
+    from manyserver.figures.drawing import marks
 
     betas = np.asarray(cube["beta"].values, dtype=float)
     fine = np.linspace(betas[0], betas[-1], POINTS)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manyserver.analysis.curves import rate_dimension
-from manyserver.figures.base import FigureOptions, chosen
+from manyserver.figures.base import FigureKind, FigureOptions, chosen
 from manyserver.fits.targets import (
     Answer,
     Target,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from manyserver.analysis.supply import Supply
 
-__all__ = ["Options", "draw", "needs"]
+__all__ = ["Options", "TargetsFigure"]
 
 QUANTITY = "sojourn_quantile"
 COLOURS: dict[Verdict, str] = {
@@ -48,61 +48,69 @@ class Options(Target, FigureOptions):
     """What the unit of times is called, such as s; by default mean sizes."""
 
 
-def needs(study: "Supply", options: Options) -> Iterator[str]:
-    """Yield what the study lacks, such as job sizes."""
-    yield from answerable(study, options)
+class TargetsFigure(FigureKind[Options]):
+    """See :class:`~manyserver.figures.base.FigureKind`."""
 
+    name = "targets"
+    title = "Which policies keep a percentile of the sojourn time within a target, at which load."
+    options_class = Options
 
-def draw(cube: "xr.Dataset", options: Options) -> "Figure":
-    """Draw a table of policies against loads for every system and law of the job sizes.
+    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
+        """Yield what the study lacks, such as job sizes."""
+        yield from answerable(study, options)
 
-    Each cell holds the percentile with its 95 % half-width in units of the last digit; its colour
-    says whether all of the interval, a part or nothing of it is within the target. Policies stand
-    in the order of the largest load up to which they meet it.
+    def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
+        """Draw a table of policies against loads for every system and law of the job sizes.
 
-    Raises
-    ------
-    ValueError
-        If a label is not in the cube, or there is nothing to draw.
-    """
-    from manyserver.figures import legends, marks, style
+        Each cell holds the percentile with its 95 % half-width in units of the last digit; its
+        colour says whether all of the interval, a part or nothing of it is within the target.
+        Policies stand in the order of the largest load up to which they meet it.
 
-    cube = chosen(cube, options)
-    if QUANTITY not in cube:
-        raise ValueError(f"{QUANTITY}: the cube holds no value to draw; the study needs a key jobs")
-    servers = largest_servers(cube, options)
-    systems = [
-        place
-        for place in range(cube.sizes["system"])
-        if np.isfinite(cube[QUANTITY].isel(system=place).values).any()
-        and (options.unit == "mean" or _measured(cube, place))
-    ]
-    if not systems:
-        raise ValueError(f"{QUANTITY}: the cube holds no value to draw")
-    columns = min(len(systems), 2 if options.width == "page" else 1)
-    rows = -(-len(systems) // columns)
-    height = ROW * cube.sizes["policy"] + MARGIN
-    figure, panels = marks.grid(rows, columns, options.width, height)
-    cell = CELLS * style.WIDTHS[options.width] / columns / cube.sizes[rate_dimension(cube)]
-    font = min(FONT, 72 * cell / LETTERS)
-    for system, axes in zip(
-        systems, marks.without_spare(panels.ravel(), len(systems)), strict=True
-    ):
-        _draw_table(axes, cube.isel(system=system), options, servers, font)
-        if cube.sizes["system"] > 1:
-            axes.set_title(str(cube["system"].values[system]))
-    figure.supxlabel(style.AXIS_LABELS[rate_dimension(cube)], fontsize="medium")
-    figure.supylabel(f"Policy, best $S_{{{options.quantile:g}}}$ on top", fontsize="medium")
-    unit = options.unit_name or "mean sizes / speed 1"
-    servers_told = "" if np.isinf(servers) else f", $N = {servers:.0f}$"
-    asked = f"$S_{{{options.quantile:g}}} \\leq {options.at_most:g}$ {unit}{servers_told}:"
-    legends.legend(
-        figure,
-        [legends.text_entry(asked), *(legends.patch_entry(*item) for item in COLOURS.items())],
-        [legends.text_entry("in parentheses: 95 % half-width of the last digit")],
-        options.title,
-    )
-    return figure
+        Raises
+        ------
+        ValueError
+            If a label is not in the cube, or there is nothing to draw.
+        """
+        from manyserver.figures.drawing import legends, marks, style
+
+        cube = chosen(cube, options)
+        if QUANTITY not in cube:
+            raise ValueError(
+                f"{QUANTITY}: the cube holds no value to draw; the study needs a key jobs"
+            )
+        servers = largest_servers(cube, options)
+        systems = [
+            place
+            for place in range(cube.sizes["system"])
+            if np.isfinite(cube[QUANTITY].isel(system=place).values).any()
+            and (options.unit == "mean" or _measured(cube, place))
+        ]
+        if not systems:
+            raise ValueError(f"{QUANTITY}: the cube holds no value to draw")
+        columns = min(len(systems), 2 if options.width == "page" else 1)
+        rows = -(-len(systems) // columns)
+        height = ROW * cube.sizes["policy"] + MARGIN
+        figure, panels = marks.grid(rows, columns, options.width, height)
+        cell = CELLS * style.WIDTHS[options.width] / columns / cube.sizes[rate_dimension(cube)]
+        font = min(FONT, 72 * cell / LETTERS)
+        for system, axes in zip(
+            systems, marks.without_spare(panels.ravel(), len(systems)), strict=True
+        ):
+            _draw_table(axes, cube.isel(system=system), options, servers, font)
+            if cube.sizes["system"] > 1:
+                axes.set_title(str(cube["system"].values[system]))
+        figure.supxlabel(style.AXIS_LABELS[rate_dimension(cube)], fontsize="medium")
+        figure.supylabel(f"Policy, best $S_{{{options.quantile:g}}}$ on top", fontsize="medium")
+        unit = options.unit_name or "mean sizes / speed 1"
+        servers_told = "" if np.isinf(servers) else f", $N = {servers:.0f}$"
+        asked = f"$S_{{{options.quantile:g}}} \\leq {options.at_most:g}$ {unit}{servers_told}:"
+        legends.legend(
+            figure,
+            [legends.text_entry(asked), *(legends.patch_entry(*item) for item in COLOURS.items())],
+            [legends.text_entry("in parentheses: 95 % half-width of the last digit")],
+            options.title,
+        )
+        return figure
 
 
 def _measured(cube: "xr.Dataset", system: int) -> bool:
@@ -114,7 +122,7 @@ def _measured(cube: "xr.Dataset", system: int) -> bool:
 def _draw_table(
     axes: "Axes", here: "xr.Dataset", options: Options, servers: float, font: float
 ) -> None:
-    from manyserver.figures import style
+    from manyserver.figures.drawing import style
 
     dimension = rate_dimension(here)
     rates = np.asarray(here[dimension].values, dtype=float)

@@ -55,8 +55,7 @@ def compute(
     import pandas as pd
 
     fit = load(kind)
-    if not isinstance(options, BaseModel):
-        options = fit.options_class(**(options or {}))
+    options = fit.checked_options(options)
     cubes = [cube] if fit.across_jobs else each_jobs(cube, getattr(options, "jobs", None))
     rows = [{"fit": kind, **row} for here in cubes for row in fit.rows(here, options)]
     return pd.DataFrame(rows, columns=columns(*places(cube)))

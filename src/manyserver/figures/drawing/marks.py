@@ -21,7 +21,7 @@ from matplotlib.ticker import (
 )
 
 from manyserver.figures.base import Curve
-from manyserver.figures.style import WIDTHS, Look
+from manyserver.figures.drawing.style import WIDTHS, Look
 
 __all__ = [
     "COLUMNS",

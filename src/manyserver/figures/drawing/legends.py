@@ -9,8 +9,8 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.textpath import TextPath
 
-from manyserver.figures.marks import GREY, GUIDE, PALE, RING
-from manyserver.figures.style import Look
+from manyserver.figures.drawing.marks import GREY, GUIDE, PALE, RING
+from manyserver.figures.drawing.style import Look
 
 __all__ = [
     "asymptote_entry",

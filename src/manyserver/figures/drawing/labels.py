@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
-from manyserver.figures.style import Look
+from manyserver.figures.drawing.style import Look
 
 __all__ = ["SIZE", "beside", "spread"]
 

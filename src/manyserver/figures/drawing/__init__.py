@@ -1,0 +1,1 @@
+"""What draws: styles, marks, labels and legends; matplotlib is imported here alone."""
