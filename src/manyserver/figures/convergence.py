@@ -9,6 +9,7 @@ from pydantic import Field
 
 from manyserver.analysis.curves import NORMAL_QUANTILE, rate_dimension
 from manyserver.figures.base import Curve, FigureKind, FigureOptions, chosen, served
+from manyserver.fits.convergence import Series
 from manyserver.fits.finite_size import bias_series, expected_coefficient
 from manyserver.fits.fluctuation import (
     JOBS,
@@ -208,9 +209,7 @@ def _curves(here: "xr.Dataset", show: Show, options: Options) -> Iterator[_Drawn
         )
 
 
-def _series(
-    there: "xr.Dataset", show: Show, options: Options, method: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
+def _series(there: "xr.Dataset", show: Show, options: Options, method: str) -> Series | None:
     if show == "bias":
         if "mean_field" not in there["method"].values:
             return None

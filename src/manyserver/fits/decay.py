@@ -20,6 +20,7 @@ from manyserver.analysis.curves import (
 )
 from manyserver.analysis.messages import MESSAGES
 from manyserver.fits.base import Fit, FitOptions
+from manyserver.fits.convergence import Series
 from manyserver.fits.row import fit_row
 from manyserver.methods import Role
 from manyserver.model import System
@@ -53,7 +54,6 @@ BLOCKING, SOJOURN = "blocking_probability", "sojourn_mean"
 Quantity = Literal[
     "empty_router_probability", "waiting_probability", "blocking_probability", "sojourn_mean"
 ]
-Series = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
 class Options(FitOptions):

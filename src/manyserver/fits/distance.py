@@ -12,20 +12,20 @@ from manyserver.analysis.curves import (
     known_levels,
     points,
     rate_dimension,
-    required_method,
     select,
     standard_errors,
 )
-from manyserver.fits.base import Fit, FitOptions
-from manyserver.fits.row import fit_row
-from manyserver.methods import Role
+from manyserver.fits.base import FitOptions
+from manyserver.fits.convergence import (
+    ConvergenceFit,
+    ConvergenceOptions,
+    Series,
+    rows_of_order,
+)
 from manyserver.statistics.distances import Distance, kolmogorov, wasserstein
-from manyserver.statistics.rates import coefficient, power_law
 
 if TYPE_CHECKING:
     import xarray as xr
-
-    from manyserver.analysis.supply import Supply
 
 __all__ = ["DISTANCES", "EXPONENT", "DistanceFit", "Options", "distances"]
 
@@ -37,30 +37,21 @@ DISTANCES: dict[str, Callable[..., Distance]] = {
 }
 
 
-class Options(FitOptions):
+class Options(FitOptions, ConvergenceOptions):
     """What to fit."""
 
     distances: tuple[Literal["wasserstein", "kolmogorov"], ...] = Field(
         default=("wasserstein", "kolmogorov"), min_length=1
     )
     """Distances between laws: Wasserstein-1 and Kolmogorov."""
-    method: str | None = None
-    """Method of the finite systems; the one that simulates if left out."""
-    limit: str | None = None
-    """Method of the limit; that of the study if left out."""
 
 
-class DistanceFit(Fit[Options]):
+class DistanceFit(ConvergenceFit[Options]):
     """Fit how far the number of jobs at a server is from its limit."""
 
     name = "distance"
     title = "Distance of the law of the jobs at a server from its limit, against n_servers."
     options_class = Options
-
-    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
-        """Yield what the study lacks, such as the limit."""
-        yield study.lacks(options.method or Role.SIMULATION, at="finite")
-        yield study.lacks(options.limit or Role.LIMIT, at="limit")
 
     def rows(self, cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
         """Yield rows for every system, policy, arrival rate, pool and distance.
@@ -68,8 +59,7 @@ class DistanceFit(Fit[Options]):
         One holds the exponent, one the coefficient of 1/N, which the refined mean field predicts.
         """
         chosen = select(cube, system=options.systems, policy=options.policies)
-        method = required_method(cube, options.method or Role.SIMULATION)
-        limit = required_method(cube, options.limit or Role.LIMIT)
+        method, limit = self.compared(cube, options)
         for curve in points(chosen, "system", "policy", rate_dimension(cube)):
             for pool in range(curve.sizes.get("pool", 0)):
                 for name in options.distances:
@@ -77,24 +67,18 @@ class DistanceFit(Fit[Options]):
                     series = distances(there, name, method, limit)
                     if series is None:
                         continue
-                    for parameter, fit, value in (
-                        ("exponent", power_law, EXPONENT),
-                        ("coefficient of 1/N", coefficient, _expected(there, name)),
-                    ):
-                        yield fit_row(
-                            curve,
-                            fit(*series),
-                            method=method,
-                            pool=pool,
-                            quantity=f"{name} distance to the limit",
-                            parameter=parameter,
-                            expected=value,
-                        )
+                    yield from rows_of_order(
+                        curve,
+                        series,
+                        EXPONENT,
+                        _expected(there, name),
+                        method=method,
+                        pool=pool,
+                        quantity=f"{name} distance to the limit",
+                    )
 
 
-def distances(
-    there: "xr.Dataset", name: str, method: str, limit: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None] | None:
+def distances(there: "xr.Dataset", name: str, method: str, limit: str) -> Series | None:
     """Return N, the distances and their standard errors; None if something is missing."""
     here = finite(there, method, "queue_tail")
     in_limit = at_limit(there, limit, "queue_tail")

@@ -16,6 +16,7 @@ from manyserver.analysis.curves import (
     standard_errors,
 )
 from manyserver.fits.base import Fit, FitOptions
+from manyserver.fits.convergence import Series
 from manyserver.fits.row import fit_row
 from manyserver.methods import METHOD, Role
 from manyserver.statistics.rates import coefficient, power_law
@@ -31,7 +32,6 @@ EXPONENT = -0.5
 """The central limit theorem."""
 TAILS, JOBS = "queue_tail_variance", "jobs_per_server_variance"
 """N times the variance of a queue tail, and of the number of jobs per server."""
-Series = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
 class Options(FitOptions):

@@ -14,20 +14,16 @@ from manyserver.analysis.curves import (
     finite,
     method_of,
     points,
-    required_method,
     select,
 )
-from manyserver.fits.base import Fit
+from manyserver.fits.convergence import ConvergenceFit, ConvergenceOptions, Series
 from manyserver.fits.row import fit_row
 from manyserver.methods import METHOD, Role
 from manyserver.statistics.rates import Rate, coefficient, power_law
 from manyserver.statistics.slopes import straight_slope
-from manyserver.study.config.base import Strict
 
 if TYPE_CHECKING:
     import xarray as xr
-
-    from manyserver.analysis.supply import Supply
 
 __all__ = [
     "HalfinWhittRatesFit",
@@ -54,7 +50,7 @@ NAMES = {
 }
 
 
-class Options(Strict):
+class Options(ConvergenceOptions):
     """What to fit."""
 
     betas: list[float] | None = None
@@ -72,22 +68,16 @@ class Options(Strict):
     """Deviations from the limit."""
     method: str | None = None
     """Method of the finite systems; the exact one if left out."""
-    limit: str | None = None
-    """Method of the limit; that of the study if left out."""
 
 
-class HalfinWhittRatesFit(Fit[Options]):
+class HalfinWhittRatesFit(ConvergenceFit[Options]):
     """Fit how join the shortest queue approaches its diffusion limit."""
 
     name = "halfin_whitt_rates"
     title = "How the mean and the laws of Q1 and Q2 approach the diffusion, against n_servers."
     options_class = Options
     model = "halfin_whitt"
-
-    def needs(self, study: "Supply", options: Options) -> Iterator[str]:
-        """Yield what the study lacks, such as the diffusion."""
-        yield study.lacks(options.method or Role.EXACT, at="finite")
-        yield study.lacks(options.limit or Role.LIMIT, at="limit")
+    finite_role = Role.EXACT
 
     def rows(self, cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
         """Yield rows for every beta and quantity.
@@ -97,8 +87,7 @@ class HalfinWhittRatesFit(Fit[Options]):
         Where there is a simulation, one more compares it with the exact law.
         """
         chosen = select(cube, beta=options.betas)
-        method = required_method(cube, options.method or Role.EXACT)
-        limit = required_method(cube, options.limit or Role.LIMIT)
+        method, limit = self.compared(cube, options)
         for curve in points(chosen, "beta"):
             for quantity in options.quantities:
                 series = deviations(curve, quantity, method, limit)
@@ -123,9 +112,6 @@ class HalfinWhittRatesFit(Fit[Options]):
                     )
             yield from _identity(curve, method)
             yield from _comparison(curve, method)
-
-
-Series = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
 def deviations(curve: "xr.Dataset", quantity: str, method: str, limit: str) -> Series | None:

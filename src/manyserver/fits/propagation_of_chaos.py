@@ -25,6 +25,7 @@ from manyserver.analysis.curves import (
     select,
 )
 from manyserver.fits.base import Fit, FitOptions
+from manyserver.fits.convergence import Series
 from manyserver.fits.row import fit_row
 from manyserver.methods import METHOD, Role
 from manyserver.statistics.distances import Distance, total_variation
@@ -47,7 +48,6 @@ __all__ = [
 EXPONENT = -1.0
 COVARIANCE = "occupancy_covariance"
 """N times the covariance of x_k and y_l."""
-Series = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
 class Options(FitOptions):
