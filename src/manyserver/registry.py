@@ -12,7 +12,7 @@ entry points are read as text, and imported by name.
 
 import importlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, fields
 from functools import cached_property
 from importlib.util import find_spec
@@ -135,10 +135,7 @@ class Registry(Generic[T]):
         found = self._module(name).get(name) or self._own.get(name)
         if name not in self._outside:
             if found is None:
-                raise ValueError(
-                    f"{self.key} = {shown(given)}: unknown {self.kind}; "
-                    f"{suggestion(name, self.names())}"
-                )
+                raise self._unknown(given, self.names())
             return found
         entry = self._outside[name]
         which = f"the {self.kind} {name!r} of {_owner(entry)}"
@@ -155,6 +152,10 @@ class Registry(Generic[T]):
         if vars(chosen).get("name") != name:
             raise PluginError(f"{which}: {entry.value} must have name = {name!r}")
         return chosen
+
+    def _unknown(self, given: object, known: Iterable[str]) -> ValueError:
+        told = suggestion(str(given), known)
+        return ValueError(f"{self.key} = {shown(given)}: unknown {self.kind}; {told}")
 
     @cached_property
     def _own(self) -> dict[str, type[T]]:
@@ -218,7 +219,12 @@ class ModelRegistry(Registry[M]):
         ValueError
             If there is none, or it is for another model than the one named.
         """
-        chosen = self.find(name)
+        try:
+            chosen = self.find(name)
+        except PluginError:
+            raise
+        except ValueError:
+            raise self._unknown(name, self.names(model)) from None
         if model is not None and chosen.model != model:
             told = f"is a {self.kind} of the model {chosen.model}"
             raise ValueError(
