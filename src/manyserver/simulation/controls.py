@@ -153,8 +153,8 @@ def _drifts(system: System, batches: Measured, tails: np.ndarray) -> dict[str, n
         "w": float(means[:, 1] @ speed),
         "v": float(means[:, 2] @ speed) if means.shape[1] > 2 else 0.0,
     }
-    for first, second in (tuple(name) for name in PRODUCTS if len(name) == 2):
-        name = first + second
+    for name in (name for name in PRODUCTS if len(name) == 2):
+        first, second = tuple(name)
         drift[name] = drift[name] - mean[first] * drift[second] - mean[second] * drift[first]
     # "ll" is now that of the square of the deviation.
     centre = mean["l"]

@@ -94,6 +94,8 @@ class Run:
         self.settled = True
         self.runs_together = 1
         self._batches: Any = None
+        self._adjusted: Any = None
+        self._controls: Controls | None = None
         self.most_batches_each = MOST_BATCHES
 
     # How long to simulate
@@ -193,10 +195,12 @@ class Run:
         if longer == 1:
             value, half_width = self.sojourn()
             ratio = float(half_width / value) / precision
-            resolved = self.estimator.resolves(batches, self.controls(batches))
-            if math.isnan(ratio) or (ratio <= 1 and resolved):
+            if ratio > 1:
+                longer = SAFETY * ratio**2
+            elif math.isnan(ratio) or self.estimator.resolves(batches, self.controls(batches)):
                 return self.count
-            longer = MOST_GROWTH if ratio <= 1 else SAFETY * ratio**2
+            else:
+                longer = MOST_GROWTH
         return max(self.count + 1, math.ceil(min(longer, MOST_GROWTH) * self.count))
 
     def extend(self, count: int) -> None:
@@ -297,8 +301,12 @@ class Run:
         return self._batches
 
     def controls(self, batches: Pieces) -> Controls | None:
-        """Choose the control variates, if there are to be any."""
-        return self.estimator.controls(batches) if self.settings.control_variates else None
+        """Choose the control variates, if there are to be any; once for the same batches."""
+        if self._adjusted is not batches:
+            wanted = self.settings.control_variates
+            self._controls = self.estimator.controls(batches) if wanted else None
+            self._adjusted = batches
+        return self._controls
 
     def sojourn(self) -> Estimate:
         """Estimate the mean sojourn time."""
