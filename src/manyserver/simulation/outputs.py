@@ -1,5 +1,7 @@
 """From what was measured to the outputs, with half-widths."""
 
+import math
+
 import numpy as np
 
 from manyserver.model import System
@@ -16,6 +18,7 @@ __all__ = [
     "resolved",
     "sojourn_mean",
     "sojourns",
+    "unseen_share",
     "variances",
     "widened",
 ]
@@ -105,7 +108,8 @@ def estimates(
         "blocking_probability": _blocking(system, batches, controls),
     }
     outputs |= variances(system, batches.samples, often, controls)
-    return resolved(outputs, arrivals(batches))
+    seen = arrivals(batches)
+    return resolved(outputs, seen, unseen_share(batches.joins, seen))
 
 
 def arrivals(batches: Measured) -> int:
@@ -118,32 +122,63 @@ def sojourn_mean(
 ) -> Estimate:
     """Estimate the mean sojourn time of accepted jobs; parameters as for :func:`estimates`."""
     mean = batch_mean(sojourns(system, batches, controls, length), controls)
-    return widened(mean, arrivals(batches))
+    return widened(mean, unseen_share(batches.joins, arrivals(batches)))
 
 
-def widened(mean: Estimate, seen: int) -> Estimate:
-    """Widen an interval by what may happen and none of so many arrivals met; NaN without any.
+def unseen_share(joins: np.ndarray | None, seen: int) -> float:
+    """Return which share of the arrivals may meet what none met; NaN if none was seen.
 
-    What none of n arrivals met happens to at most 3 / n of them, with 95 % confidence.
+    It is at most ``NEVER_SEEN / seen``, with 95 % confidence. Where tails fall at least
+    geometrically, as those of exponential jobs do, it is no more than the highest two levels
+    that were found allow.
+
+    Parameters
+    ----------
+    joins : numpy.ndarray, shape (batch, pool, level), or None
+        Accepted arrivals by the level that they found, if the tails are such.
+    seen : int
+        Number of arrivals.
+
+    Examples
+    --------
+    >>> unseen_share(np.array([[[9000, 1000, 0, 0]]]), 10_000)
+    0.0003
+    >>> round(unseen_share(np.array([[[9000, 1000, 10, 0]]]), 10_010), 7)
+    1.69e-05
     """
     if not seen:
+        return math.nan
+    if joins is None:
+        return NEVER_SEEN / seen
+    return max(min(NEVER_SEEN, _next(found)) for found in joins.sum(axis=0)) / seen
+
+
+def _next(found: np.ndarray) -> float:
+    """Bound the mean number of arrivals that find the first level that none of these found."""
+    found = found[found > 0]
+    return float((found[-1] + NEVER_SEEN) ** 2 / found[-2]) if len(found) > 1 else NEVER_SEEN
+
+
+def widened(mean: Estimate, unseen: float) -> Estimate:
+    """Widen an interval by what a share of the arrivals may meet that none met."""
+    if math.isnan(unseen):
         return _unknown(mean)
     value, half_width = mean
-    return Estimate(value, np.maximum(half_width, NEVER_SEEN / seen * value))
+    return Estimate(value, np.maximum(half_width, unseen * value))
 
 
-def resolved(outputs: dict[str, Estimate], seen: int) -> dict[str, Estimate]:
+def resolved(outputs: dict[str, Estimate], seen: int, unseen: float) -> dict[str, Estimate]:
     """Tell of what none of so many arrivals met, or all of them, that it may be otherwise.
 
     Without any arrival, nothing is known.
     """
     if not seen:
         return {name: _unknown(estimate) for name, estimate in outputs.items()}
-    told = outputs | {"jobs_per_server": widened(outputs["jobs_per_server"], seen)}
+    told = outputs | {"jobs_per_server": widened(outputs["jobs_per_server"], unseen)}
     for name in ("waiting_probability", "blocking_probability"):
         value, half_width = outputs[name]
-        unseen = (value == 0) & np.isnan(half_width) | (value == 1)
-        told[name] = Estimate(value, np.where(unseen, NEVER_SEEN / seen, half_width))
+        never = (value == 0) & np.isnan(half_width) | (value == 1)
+        told[name] = Estimate(value, np.where(never, NEVER_SEEN / seen, half_width))
     return told
 
 

@@ -9,7 +9,7 @@ from manyserver.model import System
 from manyserver.simulation.controls import often_visited
 from manyserver.simulation.jobs.records import edges
 from manyserver.simulation.jobs.replica import Measured
-from manyserver.simulation.outputs import resolved, variances, widened
+from manyserver.simulation.outputs import resolved, unseen_share, variances, widened
 from manyserver.simulation.samples import DRIFTS, MOMENT_LEVELS, Samples, first_levels
 from manyserver.statistics.estimates import Controls, Estimate, batch_mean, batch_ratio
 from manyserver.statistics.histogram import quantile_estimate
@@ -145,7 +145,8 @@ def control_columns(system: System, batches: JobPieces) -> np.ndarray:
 
 def sojourn_mean(batches: JobPieces, controls: Controls | None) -> Estimate:
     """Estimate the mean sojourn time over the jobs that arrived, each followed until it left."""
-    return widened(_ratio(*_times(batches, "sojourn"), controls), int(batches.arrivals.sum()))
+    unseen = unseen_share(None, int(batches.arrivals.sum()))
+    return widened(_ratio(*_times(batches, "sojourn"), controls), unseen)
 
 
 def mean_terms(
@@ -198,7 +199,8 @@ def estimates(system: System, batches: JobPieces, controls: Controls | None) -> 
         sums, jobs = batches.slowdown[:, :, 1], batches.slowdown[:, :, 0]
         outputs["slowdown_mean"] = _ratio(sums, jobs, controls)
     outputs["sojourn_mean"] = sojourn_mean(batches, controls)
-    return resolved(outputs, int(batches.arrivals.sum()))
+    seen = int(batches.arrivals.sum())
+    return resolved(outputs, seen, unseen_share(None, seen))
 
 
 def _law(
