@@ -73,7 +73,7 @@ def test_compiled_law(policy: Policy, pools: list[ms.Pool], seed: int) -> None:
     tails[:2, :, 1:] = ~full * counts  # no room at all, if there are buffers
     expected = np.array([law.probabilities(state / counts) for state in tails])
     samples = compiled_samples(system, policy, tails)
-    blocked = samples.totals[:, 1]
+    blocked = samples.blocked
     assert samples.choices == pytest.approx(expected, abs=1e-14)
     assert blocked == pytest.approx(1 - expected.sum(axis=(1, 2)), abs=1e-13)
     assert (blocked[:2] == (pools is BOUNDED)).all()
@@ -155,7 +155,16 @@ def test_sample_of_a_lane_is_its_state(policy: Policy, pools: list[ms.Pool], see
 
 
 def assert_samples(samples: Samples, expected: Samples) -> None:
-    for field in ("taken", "tails", "squares", "choices", "totals", "drifts"):
+    for field in (
+        "taken",
+        "multiplied",
+        "tails",
+        "squares",
+        "choices",
+        "squared_jobs",
+        "blocked",
+        "drifts",
+    ):
         actual, wanted = getattr(samples, field), getattr(expected, field)
         assert actual == pytest.approx(wanted, abs=1e-11)
     actual = samples.products
@@ -167,18 +176,19 @@ def add_sample(
     sums: Samples, piece: int, number: int, system: ms.System, policy: Policy, tails: np.ndarray
 ) -> None:
     tails = np.pad(tails, ((0, 0), (0, sums.tails.shape[2] - tails.shape[1])))
-    sums.taken[piece, 0] += 1
+    sums.taken[piece] += 1
     sums.tails[piece] += tails
     sums.squares[piece] += tails**2
     one = compiled_samples(system, policy, tails[None])
     sums.choices[piece] += one.choices[0]
     jobs = tails[:, 1:].sum() / system.n_servers
-    sums.totals[piece] += jobs**2, one.totals[0, 1]
+    sums.squared_jobs[piece] += jobs**2
+    sums.blocked[piece] += one.blocked[0]
     sums.drifts[piece] += drifts(system, tails, one.choices[0])
     if number % 4 == 0:
         held = -np.diff(tails, axis=1, append=0)[:, : sums.products.shape[2]]
         held = np.pad(held, ((0, 0), (0, sums.products.shape[2] - held.shape[1])))
-        sums.taken[piece, 1] += 1
+        sums.multiplied[piece] += 1
         sums.products[piece] += np.multiply.outer(held, held)
 
 

@@ -79,31 +79,29 @@ def make_choices(system: System, policy: Policy, levels: int) -> Choices:
         (sum(draw.count for draw in branch.draws) for branch in sampling.branches), default=1
     )
     nodes, weights = np.polynomial.legendre.leggauss((looked_at - 1) // 2 + 1)
+    left = [
+        size - (0 if sampling.replacement else look)
+        for draw, size in zip(draws, sizes, strict=True)
+        for look in range(draw.count)
+    ]
     return Choices(
-        system.arrival_rate,
-        len(announced),
-        room,
-        system.speeds,
-        float(sum(system.counts)),
-        float(not sampling.replacement),
-        np.array([branch.probability for branch in sampling.branches]),
-        np.array(first_draw),
-        np.cumsum(groups_each),
-        np.array(sizes, dtype=float),
-        np.cumsum([0, *(draw.count for draw in draws)]),
-        np.array(
-            [
-                1 / (size - (0 if sampling.replacement else look))
-                for draw, size in zip(draws, sizes, strict=True)
-                for look in range(draw.count)
-            ],
-            dtype=float,
-        ),
-        np.array(group_draw),
-        np.cumsum([0, *(len(group) for group in runs)]),
-        np.array([run for group in runs for run in group]),
-        (1 + nodes) / 2,
-        weights / 2,
+        arrival_rate=system.arrival_rate,
+        announced=len(announced),
+        room=room,
+        speed=system.speeds,
+        servers=float(sum(system.counts)),
+        distinct=float(not sampling.replacement),
+        probability=np.array([branch.probability for branch in sampling.branches]),
+        first_draw=np.array(first_draw),
+        first_group=np.cumsum(groups_each),
+        size=np.array(sizes, dtype=float),
+        first_look=np.cumsum([0, *(draw.count for draw in draws)]),
+        inverse=1 / np.array(left, dtype=float),
+        group_draw=np.array(group_draw),
+        first_run=np.cumsum([0, *(len(group) for group in runs)]),
+        run=np.array([run for group in runs for run in group]),
+        nodes=(1 + nodes) / 2,
+        weights=weights / 2,
     )
 
 

@@ -67,7 +67,7 @@ def sampled(system: System, samples: Samples) -> tuple[np.ndarray, np.ndarray]:
     -------
     tails, choices : numpy.ndarray, shape (batch, pool, level)
     """
-    count = samples.taken[:, :1, None]
+    count = samples.taken[:, None, None]
     servers = np.array(system.counts)[:, None]
     return samples.tails / (count * servers), samples.choices / count
 
@@ -144,7 +144,7 @@ def _often(system: System, batches: Measured) -> list[str]:
 
 def _drifts(system: System, batches: Measured, tails: np.ndarray) -> dict[str, np.ndarray]:
     """Return the drifts of products of deviations from the means, shape (batch,) each."""
-    sums = batches.samples.drifts / batches.samples.taken[:, :1]
+    sums = batches.samples.drifts / batches.samples.taken[:, None]
     drift = dict(zip(DRIFTS, sums.T, strict=True))
     speed = system.speeds * system.fractions
     means = tails.mean(axis=0)

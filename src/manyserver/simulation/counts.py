@@ -18,6 +18,7 @@ number u holds at least k jobs if u < (servers with at least k jobs).
 
 import numpy as np
 
+from manyserver.simulation.progress import LENGTH, PERIOD, PIECE, REMAINING, WAIT
 from manyserver.simulation.random import kernel, next_word, uniform, wide_product
 from manyserver.simulation.samples import end_piece, sample
 
@@ -161,7 +162,7 @@ def advance(tables, tail, held, drawn, flows, before, rng, progress, choices, sc
     bool
         Whether all pieces are done.
     """
-    piece, remaining, wait = progress[0], progress[1], progress[2]
+    piece, remaining, wait = progress[PIECE], progress[REMAINING], progress[WAIT]
     full = False
     while piece < np.uint64(len(flows)) and not full:
         row = flows[piece]
@@ -171,10 +172,10 @@ def advance(tables, tail, held, drawn, flows, before, rng, progress, choices, sc
             wait -= np.uint64(done)
             if wait == _0:
                 sample(row, before, np.int64(piece), choices, scratch, samples)
-                wait = progress[4]
+                wait = progress[PERIOD]
         if remaining == _0:
             end_piece(row, before, choices)
             piece += _1
-            remaining = progress[3]
-    progress[0], progress[1], progress[2] = piece, remaining, wait
+            remaining = progress[LENGTH]
+    progress[PIECE], progress[REMAINING], progress[WAIT] = piece, remaining, wait
     return not full

@@ -41,6 +41,15 @@ from manyserver.simulation.lanes import (
     whole,
 )
 from manyserver.simulation.lockstep_samples import sample_lanes
+from manyserver.simulation.progress import (
+    LENGTH,
+    PERIOD,
+    PIECE,
+    REMAINING,
+    SINCE,
+    STEP,
+    WAIT,
+)
 from manyserver.simulation.random import kernel, next_word
 
 __all__ = ["BLOCK", "FLUSH", "advance"]
@@ -261,9 +270,7 @@ def advance(tables, state, block, progress, areas, joins, ends, choices, scratch
     state : LockstepState
         Changed in place.
     progress : array of int64, shape (7,)
-        Changed in place: piece, steps that remain in it, steps until the next sample, the number
-        of steps in a piece, and from one sample to the next; then steps since the sums were added
-        up, and the next step of the block. Calling again goes on from there.
+        See :mod:`manyserver.simulation.progress`; calling again goes on from there.
     areas, joins : array of int64, shape (piece, pool * level, lane)
         Added to: the sum over the steps of the servers with at least so many jobs, and the
         arrivals that made them so many; at level 0 those that were blocked.
@@ -277,8 +284,8 @@ def advance(tables, state, block, progress, areas, joins, ends, choices, scratch
     bool
         Whether all pieces are done.
     """
-    piece, remaining, wait = progress[0], progress[1], progress[2]
-    since, step = progress[5], progress[6]
+    piece, remaining, wait = progress[PIECE], progress[REMAINING], progress[WAIT]
+    step, since = progress[STEP], progress[SINCE]
     full = False
     while piece < len(areas) and not full:
         while remaining > 0 and not full:
@@ -297,13 +304,13 @@ def advance(tables, state, block, progress, areas, joins, ends, choices, scratch
                 since = 0
             if wait == 0:
                 sample_lanes(tables, state, piece, choices, scratch, samples)
-                wait = progress[4]
+                wait = progress[PERIOD]
         if remaining == 0:
             end = ends[piece]
             for row in range(len(end)):
                 store(end, row, load(state.tail, row))
             piece += 1
-            remaining = progress[3]
-    progress[0], progress[1], progress[2] = piece, remaining, wait
-    progress[5], progress[6] = since, step
+            remaining = progress[LENGTH]
+    progress[PIECE], progress[REMAINING], progress[WAIT] = piece, remaining, wait
+    progress[STEP], progress[SINCE] = step, since
     return not full

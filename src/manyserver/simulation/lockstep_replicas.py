@@ -13,6 +13,7 @@ from manyserver.simulation.choices import make_choices
 from manyserver.simulation.lanes import LANES, make_vectors
 from manyserver.simulation.lockstep import BLOCK, advance
 from manyserver.simulation.lockstep_samples import make_lane_samples, make_lane_scratch
+from manyserver.simulation.progress import STEP
 from manyserver.simulation.replica import NEVER, STEPS_PER_PIECE, Measured, Replica
 from manyserver.simulation.samples import Samples
 from manyserver.simulation.tables import make_looks
@@ -220,7 +221,7 @@ class Lockstep:
         ends = np.zeros(areas.shape, dtype=np.int32)
         samples = make_lane_samples(pieces, n_pools, self.levels, moments)
         wait = min(period or NEVER, NEVER - 1)
-        progress = np.array([0, steps, wait, steps, wait, 0, self.step])
+        progress = np.array([0, steps, wait, steps, wait, self.step, 0])
         while True:
             choices = make_choices(self.system, self.policy, self.levels)
             scratch = make_lane_scratch(choices, self.levels)
@@ -235,7 +236,7 @@ class Lockstep:
             samples = samples._replace(**self._all_longer(samples, "tails", "squares", "choices"))
             self.levels *= 2
             self.tables = make_lockstep_tables(self.system, self.policy, self.levels)
-        self.step = int(progress[6])
+        self.step = int(progress[STEP])
         shape = (pieces, n_pools, self.levels, LANES)
         tails = np.concatenate([before[None], ends]).reshape(-1, *shape[1:]).astype(np.int64)
         return [

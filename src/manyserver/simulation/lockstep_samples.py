@@ -35,13 +35,14 @@ class LaneSamples(NamedTuple):
     """Sums over samples, for each piece; see :class:`~manyserver.simulation.samples.Samples`."""
 
     taken: np.ndarray
-    """Samples, and those that added to the products, shape (piece, 2)."""
+    multiplied: np.ndarray
     tails: np.ndarray
     squares: np.ndarray
     choices: np.ndarray
     """Shape (piece, row, lane)."""
-    totals: np.ndarray
-    """Shape (piece, 2, lane)."""
+    squared_jobs: np.ndarray
+    blocked: np.ndarray
+    """Shape (piece, 1, lane)."""
     drifts: np.ndarray
     """Shape (piece, function, lane)."""
     products: np.ndarray
@@ -54,10 +55,12 @@ class LaneSamples(NamedTuple):
         levels = MOMENT_LEVELS if self.products.shape[1] else 0
         return Samples(
             self.taken,
+            self.multiplied,
             self.tails[..., lane].reshape(by_class),
             self.squares[..., lane].reshape(by_class),
             self.choices[..., lane].reshape(by_class),
-            self.totals[..., lane],
+            self.squared_jobs[:, 0, lane],
+            self.blocked[:, 0, lane],
             self.drifts[..., lane],
             self.products[..., lane].reshape(pieces, *(n_pools, levels) * 2),
         )
@@ -84,10 +87,9 @@ class LaneScratch(NamedTuple):
 def make_lane_samples(pieces: int, n_pools: int, levels: int, moments: bool) -> LaneSamples:
     """Make sums that are zero."""
     classes = n_pools * MOMENT_LEVELS if moments else 0
-    rows = (*[n_pools * levels] * 3, 2, len(DRIFTS), classes**2)
-    return LaneSamples(
-        np.zeros((pieces, 2)), *(make_vectors((pieces, size), np.float64) for size in rows)
-    )
+    rows = (*[n_pools * levels] * 3, 1, 1, len(DRIFTS), classes**2)
+    sums = (make_vectors((pieces, size), np.float64) for size in rows)
+    return LaneSamples(np.zeros(pieces), np.zeros(pieces), *sums)
 
 
 def make_lane_scratch(choices: Choices, levels: int) -> LaneScratch:
@@ -299,12 +301,11 @@ def sample_lanes(tables, state, piece, choices, scratch, samples):  # type: igno
     sums = samples.choices[piece]
     _remember(tables, scratch, sums)
     blocked = _add_choices(tables, state, choices, scratch, sums)
-    totals, taken = samples.totals[piece], samples.taken[piece]
     accepted = (blocked - 1.0) * (-choices.arrival_rate)
-    _add(totals, 0, jobs * jobs)
-    _add(totals, 1, blocked)
+    _add(samples.squared_jobs[piece], 0, jobs * jobs)
+    _add(samples.blocked[piece], 0, blocked)
     _add_drifts(tables, choices, scratch, jobs, work, accepted, sums, samples.drifts[piece])
-    if samples.products.shape[1] > 0 and taken[0] % MOMENT_PERIOD == 0:
+    if samples.products.shape[1] > 0 and samples.taken[piece] % MOMENT_PERIOD == 0:
         _add_products(tables, state, scratch, samples.products[piece])
-        taken[1] += 1
-    taken[0] += 1
+        samples.multiplied[piece] += 1
+    samples.taken[piece] += 1

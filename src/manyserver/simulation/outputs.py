@@ -49,7 +49,7 @@ def _bounded(system: System) -> bool:
 
 def _blocked(system: System, batches: Measured, controls: Controls | None) -> np.ndarray:
     """Return the probability that an arrival is blocked, from samples, shape (batch,)."""
-    blocked = batches.samples.totals[:, 1] / batches.samples.taken[:, 0]
+    blocked = batches.samples.blocked / batches.samples.taken
     return _if_often(blocked, batches.blocked.sum(axis=1), controls)
 
 
@@ -252,14 +252,14 @@ def variances(
         Levels that are visited often enough to be adjusted.
     """
     servers = sum(system.counts)
-    count = samples.taken[:, 0]
+    count = samples.taken
     tails, _ = sampled(system, samples)
     mean = _adjusted(tails, often, controls).mean(axis=0)
     squares = samples.squares / (count[:, None, None] * np.array(system.counts)[:, None] ** 2)
     variance = servers * (squares - 2 * mean * tails + mean**2)
     jobs = tails[:, :, 1:].sum(axis=2) @ system.fractions
     jobs_mean = float(_adjusted(jobs, np.array(True), controls).mean())
-    jobs_variance = samples.totals[:, 0] / count - 2 * jobs_mean * jobs + jobs_mean**2
+    jobs_variance = samples.squared_jobs / count - 2 * jobs_mean * jobs + jobs_mean**2
     tail_variance = batch_mean(_adjusted(variance, often, controls), controls)
     for part in tail_variance:
         part[:, 0] = 0.0  # every server has at least no job
@@ -283,7 +283,7 @@ def _covariance(
     servers = np.array(system.counts)
     products = samples.products[:, :, :used, :, :used]
     # The kernel adds up one half of the pairs.
-    products = _mirrored(products) / samples.taken[:, 1, None, None, None, None]
+    products = _mirrored(products) / samples.multiplied[:, None, None, None, None]
     products = products / (servers[:, None, None, None] * servers[:, None])
     held = _occupancy(sampled(system, samples)[0])[:, :, :used]
     mean = _adjusted(held, often[:, :used], controls).mean(axis=0)

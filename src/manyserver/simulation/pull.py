@@ -11,6 +11,7 @@ their routers.
 
 import numpy as np
 
+from manyserver.simulation.progress import LENGTH, PERIOD, PIECE, REMAINING, WAIT
 from manyserver.simulation.random import kernel, next_word, wide_product
 from manyserver.simulation.samples import add_totals, end_piece, read_tails
 
@@ -179,11 +180,11 @@ def advance(  # type: ignore[no-untyped-def]
     bool
         Whether all pieces are done.
     """
-    piece, remaining, wait = progress[0], progress[1], progress[2]
+    piece, remaining, wait = progress[PIECE], progress[REMAINING], progress[WAIT]
     full = False
     while piece < np.uint64(len(flows)) and not full:
         row, tally = flows[piece], tallies[piece]
-        if remaining == progress[3]:
+        if remaining == progress[LENGTH]:
             tally[STEPS] += np.float64(remaining)
         while remaining > _0 and not full:
             steps = np.int64(min(remaining, wait))
@@ -196,10 +197,10 @@ def advance(  # type: ignore[no-untyped-def]
                     row, before, np.int64(piece), tables, messages, known, choices, scratch,
                     samples, tally,
                 )  # fmt: skip
-                wait = progress[4]
+                wait = progress[PERIOD]
         if remaining == _0:
             end_piece(row, before, choices)
             piece += _1
-            remaining = progress[3]
-    progress[0], progress[1], progress[2] = piece, remaining, wait
+            remaining = progress[LENGTH]
+    progress[PIECE], progress[REMAINING], progress[WAIT] = piece, remaining, wait
     return not full

@@ -130,5 +130,4 @@ class PullReplica(OnCounts):
 
 def _to_idle(batches: Measured) -> np.ndarray:
     """Probability that an arrival joins an idle server, over the samples, shape (batch,)."""
-    taken = batches.samples.taken[:, 0]
-    return np.asarray(batches.samples.choices[:, :, 0].sum(axis=1) / taken)
+    return np.asarray(batches.samples.choices[:, :, 0].sum(axis=1) / batches.samples.taken)

@@ -178,8 +178,7 @@ class Replica(ABC):
         before : numpy.ndarray of int64, shape (pool, level)
             Servers with at least so many jobs when the piece began, changed in place.
         progress : numpy.ndarray of uint64, shape (5,)
-            Changed in place: piece, steps that remain in it, steps until the next sample, the
-            number of steps in a piece, and from one sample to the next.
+            See :mod:`manyserver.simulation.progress`; changed in place.
         samples : Samples
             Added to.
         tallies : numpy.ndarray, shape (piece, tally)

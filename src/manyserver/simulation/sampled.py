@@ -29,6 +29,7 @@ same arrivals and departures, however many servers they look at.
 
 import numpy as np
 
+from manyserver.simulation.progress import LENGTH, PERIOD, PIECE, REMAINING, STEP, WAIT
 from manyserver.simulation.random import kernel, next_word, prefetch, uniform, wide_product
 from manyserver.simulation.samples import end_piece, sample
 
@@ -149,9 +150,7 @@ def advance(codes, flows, before, looks, tables, rng, block, progress, choices, 
     block : Block
         Steps that are drawn, changed in place.
     progress : array of uint64, shape (6,)
-        Changed in place: piece, steps that remain in it, steps until the next sample, the number
-        of steps in a piece, and from one sample to the next; then the next step of the block.
-        Calling again goes on from there.
+        See :mod:`manyserver.simulation.progress`; calling again goes on from there.
     choices, scratch, samples : Choices, Scratch, Samples
         How to sample, and the sums over samples, added to.
 
@@ -160,7 +159,8 @@ def advance(codes, flows, before, looks, tables, rng, block, progress, choices, 
     bool
         Whether all pieces are done.
     """
-    piece, remaining, wait, step = progress[0], progress[1], progress[2], progress[5]
+    piece, remaining, wait = progress[PIECE], progress[REMAINING], progress[WAIT]
+    step = progress[STEP]
     n_looks = np.uint64(looks.fresh.size)
     full = False
     while piece < np.uint64(len(flows)) and not full:
@@ -178,10 +178,11 @@ def advance(codes, flows, before, looks, tables, rng, block, progress, choices, 
             wait -= step
             if wait == _0:
                 sample(row, before, np.int64(piece), choices, scratch, samples)
-                wait = progress[4]
+                wait = progress[PERIOD]
         if remaining == _0:
             end_piece(row, before, choices)
             piece += _1
-            remaining = progress[3]
-    progress[0], progress[1], progress[2], progress[5] = piece, remaining, wait, step
+            remaining = progress[LENGTH]
+    progress[PIECE], progress[REMAINING], progress[WAIT] = piece, remaining, wait
+    progress[STEP] = step
     return not full

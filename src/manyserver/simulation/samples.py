@@ -53,16 +53,19 @@ class Samples(NamedTuple):
     """Sums over samples, for each piece."""
 
     taken: np.ndarray
-    """Samples, and those that added to the products, shape (piece, 2)."""
+    """Samples, shape (piece,)."""
+    multiplied: np.ndarray
+    """Samples that added to the products, shape (piece,)."""
     tails: np.ndarray
     """Servers with at least so many jobs, shape (piece, pool, level)."""
     squares: np.ndarray
     """Their squares, shape (piece, pool, level)."""
     choices: np.ndarray
     """Probability that an arrival joins the class, shape (piece, pool, level)."""
-    totals: np.ndarray
-    """Square of the jobs per server (0), and the probability that an arrival is blocked (1), shape
-    (piece, 2)."""
+    squared_jobs: np.ndarray
+    """Square of the jobs per server, shape (piece,)."""
+    blocked: np.ndarray
+    """Probability that an arrival is blocked, shape (piece,)."""
     drifts: np.ndarray
     """Drifts of `DRIFTS`, shape (piece, function)."""
     products: np.ndarray
@@ -103,8 +106,17 @@ def make_samples(pieces: int, n_pools: int, levels: int, moments: bool) -> Sampl
     """Make sums that are zero."""
     by_class = (pieces, n_pools, levels)
     square = (pieces, *(n_pools, MOMENT_LEVELS if moments else 0) * 2)
-    shapes = ((pieces, 2), by_class, by_class, by_class, (pieces, 2), (pieces, len(DRIFTS)), square)
-    return Samples._make(np.zeros(shape) for shape in shapes)
+    return Samples(
+        taken=np.zeros(pieces),
+        multiplied=np.zeros(pieces),
+        tails=np.zeros(by_class),
+        squares=np.zeros(by_class),
+        choices=np.zeros(by_class),
+        squared_jobs=np.zeros(pieces),
+        blocked=np.zeros(pieces),
+        drifts=np.zeros((pieces, len(DRIFTS))),
+        products=np.zeros(square),
+    )
 
 
 def make_scratch(choices: Choices, levels: int) -> Scratch:
@@ -373,12 +385,12 @@ def _add_drifts(jobs, work, accepted, piece, choices, scratch, samples):  # type
 @kernel(inline="always")
 def add_totals(jobs, work, blocked, piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
     """Add what all kernels sample alike: squares and products of the numbers of servers."""
-    samples.totals[piece, 0] += jobs * jobs
-    samples.totals[piece, 1] += blocked
+    samples.squared_jobs[piece] += jobs * jobs
+    samples.blocked[piece] += blocked
     _add_drifts(
         jobs, work, choices.arrival_rate * (1.0 - blocked), piece, choices, scratch, samples
     )
-    if samples.products.shape[2] > 0 and samples.taken[piece, 0] % MOMENT_PERIOD == 0:
+    if samples.products.shape[2] > 0 and samples.taken[piece] % MOMENT_PERIOD == 0:
         _add_products(scratch, samples.products[piece])
-        samples.taken[piece, 1] += 1
-    samples.taken[piece, 0] += 1
+        samples.multiplied[piece] += 1
+    samples.taken[piece] += 1

@@ -117,16 +117,24 @@ def _samples(ends: np.ndarray, fine: int, moments: bool) -> Samples:
     """Sample the servers with at least so many jobs, shape (fine piece, pool, level)."""
     grouped = ends.reshape(-1, fine, *ends.shape[1:])
     tails = grouped.sum(axis=1)
-    taken = np.full((len(tails), 2), float(fine))
-    totals, drifts = np.zeros((len(tails), 2)), np.zeros((len(tails), len(DRIFTS)))
+    taken, never = np.full(len(tails), float(fine)), np.zeros(len(tails))
     servers = grouped[:, 0, :, 0].sum(axis=1)
-    totals[:, 0] = ((grouped[:, :, :, 1:].sum(axis=(2, 3)) / servers[:, None]) ** 2).sum(axis=1)
+    jobs = grouped[:, :, :, 1:].sum(axis=(2, 3)) / servers[:, None]
     held = -np.diff(grouped, axis=3, append=0.0)[..., : MOMENT_LEVELS if moments else 0]
     missing = (MOMENT_LEVELS if moments else 0) - held.shape[3]
     held = np.pad(held, ((0, 0), (0, 0), (0, 0), (0, missing)))
     products = np.einsum("bfpk,bfql->bpkql", held, held)
-    squares = (grouped**2).sum(axis=1)
-    return Samples(taken, tails, squares, np.zeros_like(tails), totals, drifts, products)
+    return Samples(
+        taken=taken,
+        multiplied=taken,
+        tails=tails,
+        squares=(grouped**2).sum(axis=1),
+        choices=np.zeros_like(tails),
+        squared_jobs=(jobs**2).sum(axis=1),
+        blocked=never,
+        drifts=np.zeros((len(tails), len(DRIFTS))),
+        products=products,
+    )
 
 
 def control_columns(system: System, batches: JobPieces) -> np.ndarray:

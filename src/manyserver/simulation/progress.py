@@ -1,0 +1,17 @@
+"""Where a kernel is: the entries of its array `progress`, which it changes in place."""
+
+__all__ = ["LENGTH", "PERIOD", "PIECE", "REMAINING", "SINCE", "STEP", "WAIT"]
+
+PIECE = 0
+REMAINING = 1
+"""Steps that remain in the piece."""
+WAIT = 2
+"""Steps until the next sample."""
+LENGTH = 3
+"""Steps in a piece."""
+PERIOD = 4
+"""Steps from one sample to the next."""
+STEP = 5
+"""Next step of the block of steps that are drawn ahead, where they are."""
+SINCE = 6
+"""Steps since sums over them were added up, where they are."""
