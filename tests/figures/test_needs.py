@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 from manyserver import figures, fits
 from manyserver.plan import Plan
@@ -149,7 +150,11 @@ def refusal(check: Check, study: str, registry: str, item: dict[str, Any]) -> st
     return ""
 
 
-def test_a_figure_is_refused_or_drawn(check: Check, built: tuple[str, xr.Dataset]) -> None:
+def test_a_figure_is_refused_or_drawn(
+    check: Check, built: tuple[str, xr.Dataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Layouts take three quarters of the time, and are tested for every kind elsewhere.
+    monkeypatch.setattr(Figure, "draw_without_rendering", lambda figure: None)
     study, cube = built
     for item in asked("figures", study):
         told = refusal(check, study, "figures", item)

@@ -187,7 +187,7 @@ def test_a_wrong_bit_inside_a_cube_is_noticed_when_it_is_read(drawn: Project) ->
     cube = drawn.results / "small" / "cube.nc"
     content = bytearray(cube.read_bytes())
     # Compressed values begin so.
-    place = content.rindex(b"\x78\x5e") + 8
+    place = content.index(b"\x78\x5e") + 8
     content[place : place + 8] = b"\xff" * 8
     cube.write_bytes(content)
     assert not is_damaged(cube)

@@ -34,7 +34,7 @@ def test_simulated_as_in_the_exact_chain(policy: Policy, pools: list[ms.Pool]) -
 
 def test_of_a_given_split() -> None:
     random = ms.policy("random", probabilities=[0.2, 0.8])
-    system = ms.System(0.6, ENDLESS, n_servers=4)
+    system = ms.System(0.6, ENDLESS, n_servers=2)
     for result in (ms.exact(system, random), ms.fixed_point(system, random)):
         assert result.pool_share.values == pytest.approx([0.2, 0.8], abs=1e-9)
 

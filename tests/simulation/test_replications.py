@@ -39,7 +39,7 @@ def content(result: xr.Dataset) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("smaller", "larger"),
     [
-        ({"precision": 0.01}, {"precision": 0.0001}),
+        ({"precision": 0.01}, {"precision": 0.0005}),
         ({"precision": 0.01, "replications": 3}, {"precision": 0.01, "replications": 15}),
         ({"horizon": 800.0, "replications": 2}, {"horizon": 800.0, "replications": 9}),
     ],
