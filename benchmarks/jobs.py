@@ -9,6 +9,7 @@ from numba import njit
 import manyserver as ms
 from benchmarks.driver import Row, benchmark, in_turns, ratios
 from benchmarks.models import Work, ciw_model, simpy_model
+from manyserver.disciplines import discipline
 from manyserver.simulation.jobs.records import make_records
 from manyserver.simulation.jobs.replica import JobReplica
 from manyserver.simulation.kernels import make_replica
@@ -42,13 +43,14 @@ def numbers(n_servers: int) -> Run:
     return lambda: float(replica.advance(1, steps, period).accepted.sum())
 
 
-def jobs(n_servers: int, ps: bool, law: str = "exponential", **parameters: object) -> Run:
+def jobs(n_servers: int, service: str, law: str = "exponential", **parameters: object) -> Run:
     """Simulate jobs, with pieces as short as they can be in a run."""
     one, start = system(n_servers)
-    replica = JobReplica(one, SQ2, ms.size_law(law, **parameters), ps, start, (1,))
+    order = discipline(service)
+    replica = JobReplica(one, SQ2, ms.size_law(law, **parameters), order, start, (1,))
     time_each = ARRIVALS / LOAD / n_servers
     pieces = max(1, round(time_each))
-    records = make_records(1, 1e9, 1, ps, replica.bounds)
+    records = make_records(1, 1e9, 1, order.waiting, replica.bounds)
 
     def run() -> float:
         done = replica._advance(pieces, time_each / pieces, pieces, records)
@@ -192,8 +194,8 @@ def followed(quick: bool) -> Iterator[Row]:
     for n_servers in SIZES[: 2 if quick else None]:
         runs = {
             "numbers of jobs": numbers(n_servers),
-            "FCFS": jobs(n_servers, ps=False),
-            "PS": jobs(n_servers, ps=True),
+            "FCFS": jobs(n_servers, "fcfs"),
+            "PS": jobs(n_servers, "ps"),
             "PS, power law": jobs(n_servers, True, "power_law"),
             "PS, hyperexponential": jobs(n_servers, True, "hyperexponential", scv=9),
             "FCFS, heap": heap(n_servers, ps=False),
@@ -212,7 +214,7 @@ def packages(quick: bool) -> Iterator[Row]:
     work = Work(system(SLOW_SERVERS)[0], SQ2)
     yield from compared(
         {
-            "FCFS": jobs(SLOW_SERVERS, ps=False),
+            "FCFS": jobs(SLOW_SERVERS, "fcfs"),
             "FCFS, SimPy": package(lambda arrivals: simpy_model(work, arrivals)),
             "FCFS, Ciw": package(lambda arrivals: ciw_model(work, arrivals)),
         },
@@ -221,7 +223,7 @@ def packages(quick: bool) -> Iterator[Row]:
     )
     yield from compared(
         {
-            "PS": jobs(SLOW_SERVERS, ps=True),
+            "PS": jobs(SLOW_SERVERS, "ps"),
             "PS, Ciw": package(lambda arrivals: ciw_model(work, arrivals, ps=True)),
         },
         SLOW_SERVERS,

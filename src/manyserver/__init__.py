@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from manyserver import policies, sizes
+from manyserver import disciplines, policies, sizes
 from manyserver.compare import compare
+from manyserver.disciplines import Discipline
 from manyserver.exact import TooManyStates, exact
 from manyserver.mean_field import (
     CriticalLoad,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CriticalLoad",
+    "Discipline",
     "NotSmooth",
     "Policy",
     "Pool",
@@ -36,6 +38,7 @@ __all__ = [
     "UnstableSystem",
     "__version__",
     "compare",
+    "disciplines",
     "exact",
     "fixed_point",
     "halfin_whitt",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from manyserver.disciplines import Discipline
+from manyserver.disciplines.service import checked_service
 from manyserver.model import System
 from manyserver.origin import with_origin
 from manyserver.policies import Policy, check_fit
 from manyserver.sizes import SizeLaw
-from manyserver.sizes.service import checked_service
 from manyserver.start import limit_start
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def compare(
     policies: Policy | Sequence[Policy],
     *,
     sizes: SizeLaw | None = None,
-    discipline: str | None = None,
+    discipline: str | Discipline | None = None,
     against: str = "first",
     seed: int | Sequence[int] = 1,
     precision: float | None = None,
@@ -98,8 +99,9 @@ def compare(
     pairs = _pairs(systems, policies)
     if against not in ("first", "previous"):
         raise ValueError(f"against = {against!r}: must be 'first' or 'previous'")
+    order: Discipline | None = None
     if follows_jobs := sizes is not None or discipline is not None:
-        sizes, discipline = checked_service(sizes, discipline)
+        sizes, order = checked_service(sizes, discipline)
     runs = []
     for system, policy in pairs:
         settings = checked_settings(
@@ -114,7 +116,7 @@ def compare(
             follows_jobs=follows_jobs,
         )
         limit = limit_start(system, policy)
-        runs.append(Run(make_estimator(system, policy, *limit, settings, sizes, discipline)))
+        runs.append(Run(make_estimator(system, policy, *limit, settings, sizes, order)))
     results = run_together(runs, progress or (lambda _: None), previous=against == "previous")
     joined = xr.concat(
         results, "run", data_vars="all", coords="different", compat="equals", join="outer"
@@ -128,7 +130,7 @@ def compare(
         systems,
         policies,
         sizes=sizes,
-        discipline=discipline,
+        discipline=order,
         seed=seed,
         against=against,
         precision=runs[0].settings.precision,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import xarray as xr
 
+    from manyserver.registry import Named
+
 __all__ = ["ORIGIN", "VERSION", "with_origin", "with_version"]
 
 VERSION = "manyserver_version"
@@ -31,7 +33,7 @@ def with_origin(
     policy: object,
     *,
     sizes: object = None,
-    discipline: str | None = None,
+    discipline: Named | None = None,
     seed: object = None,
     **options: object,
 ) -> xr.Dataset:
@@ -43,7 +45,7 @@ def with_origin(
     system, policy : System, Policy, or sequences of them
     sizes : SizeLaw, optional
         None where job sizes are exponential; the digest of measured ones is told too.
-    discipline : str, optional
+    discipline : Discipline, optional
         None where it makes no difference.
     seed : int or sequence of int, optional
         None where nothing is random.
@@ -62,7 +64,7 @@ def with_origin(
         "system": repr(system),
         "policy": repr(policy),
         "sizes": "exponential" if sizes is None else f"{sizes!r}{measured}",
-        "discipline": discipline,
+        "discipline": discipline and discipline.name,
         "seed": None if seed is None else str(seed),
         "options": ", ".join(given) or None,
         VERSION: _version(),

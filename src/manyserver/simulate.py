@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.disciplines import Discipline
+from manyserver.disciplines.service import checked_service
 from manyserver.model import System
 from manyserver.origin import with_origin
 from manyserver.policies import Policy, check_fit
 from manyserver.sizes import SizeLaw
-from manyserver.sizes.service import checked_service
 from manyserver.start import limit_start
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def simulate(
     policy: Policy,
     *,
     sizes: SizeLaw | None = None,
-    discipline: str | None = None,
+    discipline: str | Discipline | None = None,
     seed: int | Sequence[int] = 1,
     precision: float | None = None,
     horizon: float | None = None,
@@ -67,7 +68,7 @@ def simulate(
         Law of the job sizes, of mean one, from :func:`manyserver.size_law`; then every job is
         followed. Only the numbers of jobs are simulated, for exponential sizes, if neither this
         nor `discipline` is given.
-    discipline : {"ps", "fcfs"}, optional
+    discipline : {"ps", "fcfs"} or Discipline, optional
         Processor sharing (the default with `sizes`), or first come, first served.
     seed : int or sequence of int
         Integers >= 0; the same seed gives the same result, whatever the number of threads.
@@ -162,8 +163,9 @@ def simulate(
     # Imported here because numba takes a second to load, and reads its settings when it is loaded.
     from manyserver.simulation import Run, checked_settings, make_estimator
 
+    order: Discipline | None = None
     if follows_jobs := sizes is not None or discipline is not None:
-        sizes, discipline = checked_service(sizes, discipline)
+        sizes, order = checked_service(sizes, discipline)
     settings = checked_settings(
         system,
         seed=seed,
@@ -179,14 +181,14 @@ def simulate(
     limit = limit_start(system, policy)
     if start is not None:
         limit = limit._replace(tails=start, correction=math.inf)
-    run = Run(make_estimator(system, policy, *limit, settings, sizes, discipline), cache)
+    run = Run(make_estimator(system, policy, *limit, settings, sizes, order), cache)
     run.simulate(progress or (lambda _: None))
     return with_origin(
         run.result(),
         system,
         policy,
         sizes=sizes,
-        discipline=discipline,
+        discipline=order,
         seed=seed,
         precision=settings.precision,
         horizon=horizon,

@@ -16,13 +16,15 @@ this one included, is a Markov chain: others arrive at the rate of eq. (5.1) of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from manyserver.checks import checked_array
+from manyserver.disciplines import Discipline
+from manyserver.disciplines.service import checked_discipline
 from manyserver.mean_field import fixed_point
 from manyserver.model import System
 from manyserver.origin import with_origin
@@ -90,7 +92,7 @@ def sojourn_law(
     system: System,
     policy: Policy,
     *,
-    discipline: str = "fcfs",
+    discipline: str | Discipline = "fcfs",
     state: xr.Dataset | None = None,
     quantiles: Sequence[float] = QUANTILES,
     durations: ArrayLike | None = None,
@@ -101,7 +103,7 @@ def sojourn_law(
     ----------
     system : System
     policy : Policy
-    discipline : {"fcfs", "ps"}
+    discipline : {"fcfs", "ps"} or Discipline
         First come, first served, or processor sharing.
     state : xarray.Dataset, optional
         A result that holds ``queue_tail``, of :func:`simulate` or :func:`exact` for a finite
@@ -137,8 +139,10 @@ def sojourn_law(
     3.82360449 [ 1.118   4.1577  9.2038 14.8353]
     """
     check_fit(system, policy)
-    if discipline not in ("fcfs", "ps"):
-        raise ValueError(f"discipline = {discipline!r}: must be 'fcfs' or 'ps'")
+    order = checked_discipline(discipline)
+    law_of = LAWS.get(order.name)
+    if law_of is None:
+        raise ValueError(f"discipline = {order.name}: the law of the sojourn time is not known")
     wanted = np.atleast_1d(checked_array("quantiles", quantiles, "numbers between 0 and 1"))
     if wanted.ndim != 1 or not ((wanted > 0) & (wanted < 1)).all():
         raise ValueError(f"quantiles = {quantiles!r}: must be numbers between 0 and 1")
@@ -152,14 +156,10 @@ def sojourn_law(
         )
     share, joins = _joins(system, tails)
     values: dict[str, object] = {"pool_share": share}
-    kinds = {"sojourn": 1, "waiting": 0} if discipline == "fcfs" else {"sojourn": 1}
-    for kind, more in kinds.items():
-        laws: list[_Law] = [
-            _Erlang(here, np.arange(len(here)) + more, speed)
-            if discipline == "fcfs"
-            else _shared(here, tail, speed)
-            for here, tail, speed in zip(joins, tails, system.speeds, strict=True)
-        ]
+    pools = list(zip(joins, tails, system.speeds, strict=True))
+    kinds = {"sojourn": law_of, **({"waiting": _waiting} if order.waiting else {})}
+    for kind, of_pool in kinds.items():
+        laws = [of_pool(*pool) for pool in pools]
         values |= _described(kind, share, laws, wanted)
         if kind == "sojourn" and durations is not None:
             values["sojourn_cdf"] = _Mixture(share, laws).cdf(durations)
@@ -168,7 +168,7 @@ def sojourn_law(
         coords["duration"] = np.asarray(durations, dtype=float)
     result = labelled(values, system, coords=coords, attrs={"method": "sojourn law"})
     return with_origin(
-        result, system, policy, discipline=discipline, state=state.attrs.get("method", "given")
+        result, system, policy, discipline=order, state=state.attrs.get("method", "given")
     )
 
 
@@ -181,7 +181,17 @@ def _joins(system: System, tails: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return by_pool / by_pool.sum(), np.nan_to_num(rates / by_pool[:, None])
 
 
-def _shared(joins: np.ndarray, tail: np.ndarray, speed: float) -> Absorption:
+def _in_order(joins: np.ndarray, tail: np.ndarray, speed: float) -> _Law:
+    """Return the time of all jobs up to a given one, which are served one after another."""
+    return _Erlang(joins, np.arange(len(joins)) + 1, speed)
+
+
+def _waiting(joins: np.ndarray, tail: np.ndarray, speed: float) -> _Law:
+    """Return the time of all jobs before a given one."""
+    return _Erlang(joins, np.arange(len(joins)), speed)
+
+
+def _shared(joins: np.ndarray, tail: np.ndarray, speed: float) -> _Law:
     """Return the time until a given job leaves a server that is shared."""
     levels = max(1, int((tail > SMALLEST_TAIL).sum()) - 1)
     holds = np.maximum(-np.diff(tail, append=0.0), 0.0)[: levels + 1]
@@ -198,6 +208,14 @@ def _shared(joins: np.ndarray, tail: np.ndarray, speed: float) -> Absorption:
     rates -= np.diag(rates.sum(axis=1) + speed / jobs)
     start = joins[:levels]
     return Absorption(start / start.sum() if start.any() else start, rates)
+
+
+LAWS: dict[str, Callable[[np.ndarray, np.ndarray, float], _Law]] = {
+    "fcfs": _in_order,
+    "ps": _shared,
+}
+"""Law of the sojourn time in a pool, from the levels that jobs find, the queue tail and the speed,
+by discipline."""
 
 
 def _described(

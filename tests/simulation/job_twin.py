@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from manyserver.policies import full
+from manyserver.simulation.jobs.disciplines.ps import HEADER
 from manyserver.simulation.jobs.replica import JobReplica
-from manyserver.simulation.jobs.servers import HEADER
-from manyserver.simulation.sampled import _draw
+from manyserver.simulation.sampled import draw_block
 
 __all__ = ["JobTwin"]
 
@@ -61,7 +61,8 @@ class JobTwin:
         replica = self.replica
         level = int(replica.servers.code[server]) % replica.levels
         row = replica.servers.rows.reshape(len(replica.servers.code), -1)[server]
-        if replica.ps:
+        self.ps = replica.discipline.name == "ps"
+        if self.ps:
             needs = row[HEADER : HEADER + level]
         else:
             ends = row[:level] * self.speed[server]
@@ -76,14 +77,14 @@ class JobTwin:
         for server, here in enumerate(self.servers):
             if not here:
                 continue
-            share = len(here) if self.replica.ps else 1
-            which = int(np.argmin([job.needs for job in here])) if self.replica.ps else 0
+            share = len(here) if self.ps else 1
+            which = int(np.argmin([job.needs for job in here])) if self.ps else 0
             best = min(best, (here[which].needs * share / self.speed[server], server, which))
         return best
 
     def _work(self, time: float) -> None:
         for server, here in enumerate(self.servers):
-            if self.replica.ps:
+            if self.ps:
                 for job in here:
                     job.needs -= time * self.speed[server] / len(here)
             elif here:
@@ -104,12 +105,12 @@ class JobTwin:
                 job = self.servers[server].pop(which)
                 job.left = now
                 self._note(now, server, len(self.servers[server]) + 1, -1)
-                if not self.replica.ps and self.servers[server]:
+                if not self.ps and self.servers[server]:
                     self.servers[server][0].began = now
             self._work(gap)
             now += gap
             if step == len(self.block.event):
-                _draw(self.replica.looks, self.rng, self.block)
+                draw_block(self.replica.looks, self.rng, self.block)
                 step = 0
             chosen = self._choose(step)
             if chosen is None:

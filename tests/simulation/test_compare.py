@@ -5,6 +5,7 @@ import pytest
 
 import manyserver as ms
 from manyserver.compare import compare
+from manyserver.disciplines import discipline as make_discipline
 from manyserver.simulation.jobs.replica import JobReplica
 from manyserver.simulation.sampled_replica import SampledReplica
 
@@ -99,9 +100,9 @@ def test_policies_see_the_same_jobs(discipline: str, seed: int) -> None:
     """The times of arrivals, the sizes and the first servers looked at, also after a warm-up."""
     system = ms.System(0.8, TWO_POOLS, n_servers=100)
     sizes = ms.size_law("hyperexponential", scv=4)
-    starts = [np.ones((2, 2)), np.ones((2, 12))]
+    starts, service = [np.ones((2, 2)), np.ones((2, 12))], make_discipline(discipline)
     replicas = [
-        JobReplica(system, ms.policy("sq", d=d), sizes, discipline == "ps", start, (seed, 37))
+        JobReplica(system, ms.policy("sq", d=d), sizes, service, start, (seed, 37))
         for d, start in zip((2, 5), starts, strict=True)
     ]
     for replica in replicas:

@@ -10,6 +10,7 @@ from tests.registry import POOLS, policies
 from tests.simulation.job_twin import JobTwin
 
 import manyserver as ms
+from manyserver.disciplines import Discipline, discipline, names
 from manyserver.policies import Policy
 from manyserver.policies.pull import Pull
 from manyserver.simulation import Run, checked_settings, make_estimator
@@ -17,6 +18,8 @@ from manyserver.simulation.jobs.replica import JobReplica
 from manyserver.sizes import SizeLaw
 from manyserver.start import limit_start
 
+DISCIPLINES = [discipline(name) for name in names()]
+PS = discipline("ps")
 SQ2 = ms.policy("sq", d=2)
 RANDOM = ms.policy("random")
 ONE_POOL = [ms.Pool(1, 1)]
@@ -44,15 +47,15 @@ def assert_close(result: xr.Dataset, name: str, expected: object, error: float =
 # One path, step by step
 
 
-@pytest.mark.parametrize("ps", [True, False], ids=["ps", "fcfs"])
+@pytest.mark.parametrize("service", DISCIPLINES, ids=names())
 @pytest.mark.parametrize("policy", [p for p in policies() if not depends_on_all(p)], ids=str)
-def test_twin_follows_the_same_path(policy: Policy, ps: bool, seed: int) -> None:
+def test_twin_follows_the_same_path(policy: Policy, service: Discipline, seed: int) -> None:
     """A list of events that are carried out one by one gives the same jobs at the same times."""
     buffers = [3, None, 5]
     pools = [ms.Pool(p.fraction, p.speed, b) for p, b in zip(POOLS, buffers, strict=True)]
     system = ms.System(0.8, pools, n_servers=12)
     sizes = ms.size_law("hyperexponential", scv=2)
-    replica = JobReplica(system, policy, sizes, ps, START, (seed, 1))
+    replica = JobReplica(system, policy, sizes, service, START, (seed, 1))
     twin = JobTwin(replica)
     batches, pieces, length = 2, 3, 1.5
     measured = replica.measure(batches, pieces, length)
@@ -69,7 +72,7 @@ def test_twin_follows_the_same_path(policy: Policy, ps: bool, seed: int) -> None
         sojourn = np.array([job.left - job.arrived for job in jobs])
         assert measured.records.sojourn[batch].sum() == len(jobs)
         assert moments[:2] == pytest.approx([sojourn.sum(), (sojourn**2).sum()])
-        if ps:
+        if service == PS:
             slowdown = np.array([job.size for job in jobs])
             assert measured.records.slowdown[batch, :, 0].sum() == len(jobs)
             total = (sojourn / slowdown).sum()
@@ -79,12 +82,12 @@ def test_twin_follows_the_same_path(policy: Policy, ps: bool, seed: int) -> None
             assert moments[2:] == pytest.approx([waits.sum(), (waits**2).sum()], abs=1e-9)
 
 
-@pytest.mark.parametrize("ps", [True, False], ids=["ps", "fcfs"])
-def test_more_room_changes_nothing(ps: bool, seed: int) -> None:
+@pytest.mark.parametrize("service", DISCIPLINES, ids=names())
+def test_more_room_changes_nothing(service: Discipline, seed: int) -> None:
     """Rows that grow on the way hold the same jobs as rows that are long from the start."""
     system = ms.System(0.95, ONE_POOL, n_servers=5)
-    narrow = JobReplica(system, RANDOM, HYPER, ps, np.ones((1, 4)), (seed, 2))
-    wide = JobReplica(system, RANDOM, HYPER, ps, np.ones((1, 4)), (seed, 2))
+    narrow = JobReplica(system, RANDOM, HYPER, service, np.ones((1, 4)), (seed, 2))
+    wide = JobReplica(system, RANDOM, HYPER, service, np.ones((1, 4)), (seed, 2))
     for _ in range(4):
         wide._grow()
     one, other = (replica.measure(2, 5, 20.0) for replica in (narrow, wide))
@@ -95,15 +98,17 @@ def test_more_room_changes_nothing(ps: bool, seed: int) -> None:
     assert (one.records.sojourn == other.records.sojourn).all()
 
 
-@pytest.mark.parametrize("ps", [True, False], ids=["ps", "fcfs"])
+@pytest.mark.parametrize("service", DISCIPLINES, ids=names())
 @pytest.mark.parametrize(("name", "parameters"), [("jsq", {}), ("jiq", {}), ("sed", {})])
 def test_announced_servers_are_in_order(
-    name: str, parameters: dict[str, int], ps: bool, seed: int
+    name: str, parameters: dict[str, int], service: Discipline, seed: int
 ) -> None:
     """Classes hold the servers of their code, and pages those that are due on their days."""
     system = ms.System(0.9, POOLS, n_servers=40)
     policy = ms.policy(name, **parameters)
-    replica = JobReplica(system, policy, ms.size_law("pareto", shape=1.5), ps, START, (seed, 14))
+    replica = JobReplica(
+        system, policy, ms.size_law("pareto", shape=1.5), service, START, (seed, 14)
+    )
     replica.measure(1, 7, 3.0)
     known, codes = replica.announced, replica.servers.code[:40].astype(int)
     assert (known.place[known.order] == np.arange(40)).all()
@@ -126,7 +131,7 @@ def test_announced_servers_are_in_order(
 def test_routers_know_the_idle_servers(seed: int) -> None:
     """Every idle server is listed once, by the router that it told."""
     system = ms.System(0.7, ONE_POOL, n_servers=40)
-    replica = JobReplica(system, ms.policy("pull", routers=3), HYPER, True, START[:1], (seed, 15))
+    replica = JobReplica(system, ms.policy("pull", routers=3), HYPER, PS, START[:1], (seed, 15))
     replica.measure(1, 7, 3.0)
     known = replica.routers
     idle = np.flatnonzero(replica.servers.code[:40] == 0)
@@ -185,28 +190,28 @@ def test_processor_sharing_is_insensitive(sizes: SizeLaw, seed: int) -> None:
         assert_close(result, "slowdown_mean", np.full(10, 0.25 * sojourns[0] + 0.75 * sojourns[1]))
 
 
-@pytest.mark.parametrize("discipline", ["ps", "fcfs"])
-def test_sojourn_law_of_mm1(discipline: str, seed: int) -> None:
+@pytest.mark.parametrize("service", DISCIPLINES, ids=names())
+def test_sojourn_law_of_mm1(service: Discipline, seed: int) -> None:
     """Under FCFS the sojourn is exponential; under PS it comes from the tagged-job chain."""
     system = ms.System(0.7, ONE_POOL, n_servers=100)
-    result = ms.simulate(system, RANDOM, discipline=discipline, seed=(seed, 5), horizon=2000.0)
-    law = ms.sojourn_law(system, RANDOM, discipline=discipline)
+    result = ms.simulate(system, RANDOM, discipline=service, seed=(seed, 5), horizon=2000.0)
+    law = ms.sojourn_law(system, RANDOM, discipline=service)
     names = ["sojourn_mean", "sojourn_variance", "sojourn_quantile", "pool_sojourn_quantile"]
-    for name in names + (["waiting_variance", "waiting_quantile"] if discipline == "fcfs" else []):
+    for name in names + (["waiting_variance", "waiting_quantile"] if service.waiting else []):
         # Quantiles are known to the width of a bin.
         assert_close(result, name, law[name].values, 0.002 * float(law.sojourn_mean))
-    if discipline == "fcfs":
+    if service.waiting:
         exact = -np.log(1 - law["quantile"].values) / 0.3
         assert law.sojourn_quantile.values == pytest.approx(exact)
 
 
-@pytest.mark.parametrize("discipline", ["ps", "fcfs"])
-def test_the_limit_of_scheme_1(discipline: str, seed: int) -> None:
+@pytest.mark.parametrize("service", DISCIPLINES, ids=names())
+def test_the_limit_of_scheme_1(service: Discipline, seed: int) -> None:
     """Variance 2.5674 under FCFS and 3.8236 under PS, up to the 1/N term."""
     system = ms.System(0.9, TWO_POOLS, n_servers=1000)
     policy = ms.policy("scheme1", d=[2, 2])
-    result = ms.simulate(system, policy, discipline=discipline, seed=(seed, 6), horizon=150.0)
-    law = ms.sojourn_law(system, policy, discipline=discipline)
+    result = ms.simulate(system, policy, discipline=service, seed=(seed, 6), horizon=150.0)
+    law = ms.sojourn_law(system, policy, discipline=service)
     for name in ("sojourn_mean", "sojourn_variance", "sojourn_quantile", "pool_sojourn_mean"):
         value = law[name].values
         assert_close(result, name, value, 0.003 * np.abs(value).max())
@@ -221,10 +226,10 @@ EXACT = [
 ]
 
 
-@pytest.mark.parametrize("discipline", ["ps", "fcfs"])
+@pytest.mark.parametrize("service", DISCIPLINES, ids=names())
 @pytest.mark.parametrize(("name", "parameters", "rate"), EXACT)
 def test_small_systems(
-    name: str, parameters: dict[str, int], rate: float, discipline: str, seed: int
+    name: str, parameters: dict[str, int], rate: float, service: Discipline, seed: int
 ) -> None:
     """Exponential sizes have the exact chain's means under both disciplines, also with buffers."""
     pools = [ms.Pool("1/2", "2/3", buffer=3), ms.Pool("1/2", "4/3", buffer=2)]
@@ -234,7 +239,7 @@ def test_small_systems(
     result = ms.simulate(
         system,
         policy,
-        discipline=discipline,
+        discipline=service,
         seed=(seed, 7),
         horizon=3000.0,
         replications=4,
@@ -266,7 +271,7 @@ def test_small_systems(
                 variable,
                 np.where(varies, exact[variable].values, 0.0),
             )
-    if discipline == "fcfs":
+    if service.waiting:
         law = ms.sojourn_law(system, policy, state=exact)
         for variable in ("sojourn_variance", "waiting_mean", "pool_sojourn_mean", "pool_share"):
             assert_close(result, variable, law[variable].values)
@@ -295,18 +300,18 @@ def test_table_1(seed: int) -> None:
 # What is said about a run
 
 
-@pytest.mark.parametrize("discipline", ["ps", "fcfs"])
-def test_intervals_cover_what_they_say(discipline: str, seed: int) -> None:
+@pytest.mark.parametrize("service", DISCIPLINES, ids=names())
+def test_intervals_cover_what_they_say(service: Discipline, seed: int) -> None:
     """M/G/1 queues, the shortest runs: with 95 %, 39 of 50 or fewer happen once in 30,000."""
     system = ms.System(0.7, ONE_POOL, n_servers=4)
-    wait = 0.7 * (1 + (HYPER.scv if discipline == "fcfs" else 1)) / (2 * 0.3)
+    wait = 0.7 * (1 + (HYPER.scv if service.waiting else 1)) / (2 * 0.3)
     inside = 0
     for number in range(50):
         result = ms.simulate(
             system,
             RANDOM,
             sizes=HYPER,
-            discipline=discipline,
+            discipline=service,
             seed=(seed, 16, number),
             precision=0.9,
         )
@@ -316,15 +321,15 @@ def test_intervals_cover_what_they_say(discipline: str, seed: int) -> None:
     assert inside >= 40
 
 
-@pytest.mark.parametrize("discipline", ["ps", "fcfs"])
-def test_more_replications_cost_hardly_more_than_longer_ones(discipline: str) -> None:
+@pytest.mark.parametrize("service", DISCIPLINES, ids=names())
+def test_more_replications_cost_hardly_more_than_longer_ones(service: Discipline) -> None:
     """Also where single jobs are so large that the warm-up is long for them alone."""
     system = ms.System(0.5, ONE_POOL, n_servers=10)
     heavy = ms.size_law("pareto", shape=2.1)
     limit = limit_start(system, SQ2)
     settings = checked_settings(system, precision=0.5)
     for sizes in (HYPER, heavy):
-        run = Run(make_estimator(system, SQ2, *limit, settings, sizes, discipline))
+        run = Run(make_estimator(system, SQ2, *limit, settings, sizes, service))
         run.simulate(lambda _: None)
         assert run.plan.warm_up <= run.plan.measured
 
@@ -344,15 +349,15 @@ def test_threads_change_nothing(seed: int) -> None:
 def test_infinite_variance_is_said(seed: int) -> None:
     system = ms.System(0.5, ONE_POOL, n_servers=50)
     sizes = ms.size_law("power_law")
-    for discipline in ("ps", "fcfs"):
+    for service in DISCIPLINES:
         result = ms.simulate(
-            system, SQ2, sizes=sizes, discipline=discipline, seed=(seed, 12), horizon=20.0
+            system, SQ2, sizes=sizes, discipline=service, seed=(seed, 12), horizon=20.0
         )
         assert not bool(result.interval_reliable)
         assert "infinite variance" in result.attrs["note"]
         assert result.attrs["warm_up_time"] > 250
         assert int(result.n_unfinished) == 0
-    assert "mean waiting" in result.attrs["note"]
+        assert ("mean waiting" in result.attrs["note"]) == service.waiting
 
 
 def test_sizes_that_need_an_endless_warm_up_are_refused() -> None:
@@ -375,7 +380,7 @@ def test_too_few_events_are_said(seed: int) -> None:
 BAD = [
     ({"sizes": "exponential"}, "sizes = 'exponential': must be a law"),
     ({"sizes": ms.size_law("exponential", mean=2)}, "sizes: have mean 2; must have mean 1"),
-    ({"discipline": "lifo"}, "discipline = 'lifo': must be one of ps, fcfs"),
+    ({"discipline": "lifo"}, "discipline = 'lifo': unknown discipline; Allowed: fcfs, ps"),
 ]
 
 

@@ -214,7 +214,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unknown discipline": (
         {"jobs.shared.discipline": "lifo"},
-        "jobs.shared.discipline = 'lifo': must be 'ps' or 'fcfs'",
+        "jobs.shared.discipline = 'lifo': must be 'fcfs' or 'ps'",
     ),
     "typo": (
         {"jobs.shared.size": {"name": "pareto"}},

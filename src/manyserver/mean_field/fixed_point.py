@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from manyserver.disciplines import Discipline
+from manyserver.disciplines.service import checked_service
 from manyserver.mean_field.announced import stationary
 from manyserver.mean_field.drift import Drift, most_levels
 from manyserver.mean_field.phase_type import with_sizes
@@ -24,7 +26,6 @@ from manyserver.policies import Policy, check_fit
 from manyserver.policies.pull import Pull
 from manyserver.policies.split import tail_exponent
 from manyserver.sizes import SizeLaw
-from manyserver.sizes.service import checked_service
 from manyserver.variables import labelled
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def fixed_point(
     policy: Policy,
     *,
     sizes: SizeLaw | None = None,
-    discipline: str | None = None,
+    discipline: str | Discipline | None = None,
 ) -> xr.Dataset:
     """Compute the stationary state in the limit of infinitely many servers.
 
@@ -58,7 +59,7 @@ def fixed_point(
         Any policy that is a sampling and a preference, or PULL.
     sizes : SizeLaw, optional
         Law of the job sizes, of mean one, from :func:`manyserver.size_law`; exponential by default.
-    discipline : {"ps", "fcfs"}, optional
+    discipline : {"ps", "fcfs"} or Discipline, optional
         Processor sharing (the default), where the law makes no difference (conjectured for
         policies that draw servers, see :mod:`manyserver.mean_field.phase_type`), or first come,
         first served, which needs a law of phase type. They differ for other than exponential

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.disciplines import Discipline
 from manyserver.joining import JoiningLaw
 from manyserver.mean_field.drift import most_levels
 from manyserver.model import System
@@ -57,7 +58,7 @@ SHORTEST_STEP = 1 / 64
 
 
 def with_sizes(
-    system: System, policy: Policy, exponential: xr.Dataset, sizes: SizeLaw, discipline: str
+    system: System, policy: Policy, exponential: xr.Dataset, sizes: SizeLaw, discipline: Discipline
 ) -> xr.Dataset:
     """Compute the fixed point for a law of the sizes, given that for exponential ones.
 
@@ -77,8 +78,12 @@ def with_sizes(
             f"policy = {policy.name}: servers announce themselves and hold more than one job; the "
             "fixed point is then known for exponential sizes only"
         )
-    if discipline == "ps" or alone or sizes.name == "exponential":
+    if discipline.insensitive or alone or sizes.name == "exponential":
         return exponential
+    if not discipline.waiting:
+        raise ValueError(
+            f"discipline = {discipline.name}: the fixed point is known for exponential sizes only"
+        )
     if phases is None:
         raise ValueError(
             f"sizes = {sizes.name}: must be of phase type (exponential, erlang, hyperexponential, "

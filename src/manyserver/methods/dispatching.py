@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from manyserver.disciplines import Discipline
 from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.sizes import SizeLaw
@@ -16,7 +17,7 @@ class DispatchingProblem:
     system: System
     policy: Policy
     sizes: SizeLaw | None = None
-    discipline: str | None = None
+    discipline: Discipline | None = None
 
     @property
     def n_servers(self) -> int | None:

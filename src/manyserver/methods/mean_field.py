@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from manyserver.disciplines import Discipline
 from manyserver.methods.base import Draws, Method, Role, Strict
 from manyserver.methods.dispatching import DispatchingProblem
 from manyserver.model import System
@@ -46,7 +47,7 @@ class MeanField(Method[DispatchingProblem, Options]):
 
 
 def _with_jobs(
-    system: System, policy: Policy, state: "xr.Dataset", sizes: SizeLaw, discipline: str
+    system: System, policy: Policy, state: "xr.Dataset", sizes: SizeLaw, discipline: Discipline
 ) -> "xr.Dataset":
     import xarray as xr
     from numpy.linalg import LinAlgError

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from manyserver.disciplines import Discipline
 from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.simulation.counts_estimator import CountsEstimator
@@ -23,7 +24,7 @@ def make_estimator(
     correction: float,
     settings: Settings,
     sizes: SizeLaw | None = None,
-    discipline: str | None = None,
+    discipline: Discipline | None = None,
 ) -> Estimator[Any]:
     """Follow every job if a law of the sizes and a discipline are given, else their numbers.
 

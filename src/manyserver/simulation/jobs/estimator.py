@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 
+from manyserver.disciplines import Discipline
 from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.policies.pull import Pull
@@ -80,7 +81,7 @@ class JobsEstimator(Estimator[JobPieces]):
     settings : Settings
     sizes : SizeLaw
         Of mean one.
-    discipline : {"ps", "fcfs"}
+    discipline : Discipline
     """
 
     kind = JobPieces
@@ -94,7 +95,7 @@ class JobsEstimator(Estimator[JobPieces]):
         relaxation_time: float,
         settings: Settings,
         sizes: SizeLaw,
-        discipline: str,
+        discipline: Discipline,
     ):
         largest, factor = slowest_sizes(sizes)
         # The start is that of exponential sizes, so it is not known how close it is.
@@ -121,13 +122,12 @@ class JobsEstimator(Estimator[JobPieces]):
         """All that a replication depends on, but for its number, its plan and the code."""
         # Measured sizes are told by their digest.
         measured = getattr(self.sizes, "digest", None)
-        return (*super().identity, self.sizes, measured, self.discipline)
+        return (*super().identity, self.sizes, measured, self.discipline.name)
 
     def group(self, seeds: Sequence[Sequence[int]]) -> JobReplica:
         """Make a replica with random numbers of its own."""
         (seed,) = seeds
-        ps = self.discipline == "ps"
-        return JobReplica(self.system, self.policy, self.sizes, ps, self.start, seed)
+        return JobReplica(self.system, self.policy, self.sizes, self.discipline, self.start, seed)
 
     def simulate(
         self, seeds: Sequence[Sequence[int]], plan: Plan, numbers: Sequence[int]
@@ -207,9 +207,11 @@ class JobsEstimator(Estimator[JobPieces]):
 
     @property
     def coordinates(self) -> Mapping[str, np.ndarray]:
-        """Quantiles, and deciles of the size under processor sharing."""
-        deciles = {"size_decile": np.arange(1, DECILES + 1)} if self.discipline == "ps" else {}
-        return {"quantile": np.array(QUANTILES), **deciles}
+        """Quantiles, and deciles of the size where slowdowns are recorded."""
+        quantiles = {"quantile": np.array(QUANTILES)}
+        if self.discipline.waiting:
+            return quantiles
+        return {**quantiles, "size_decile": np.arange(1, DECILES + 1)}
 
     def attributes(self, plan: Plan) -> dict[str, object]:
         """Say how long the warm-up is, and what the sizes do to the intervals."""
@@ -218,6 +220,6 @@ class JobsEstimator(Estimator[JobPieces]):
             "warm_up_time": plan.warm_up / self.rate,
         }
         if not self.sizes.has_moment(2):
-            waiting = INFINITE_WAITING if self.discipline == "fcfs" else ""
+            waiting = INFINITE_WAITING if self.discipline.waiting else ""
             told["note"] = INFINITE_VARIANCE + waiting
         return told

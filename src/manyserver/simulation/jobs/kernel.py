@@ -15,15 +15,34 @@ from typing import NamedTuple
 import numpy as np
 
 from manyserver.simulation.jobs.announced import choose, move_down, move_up, strike, write
-from manyserver.simulation.jobs.records import inlined, record_arrival
+from manyserver.simulation.jobs.records import inlined
 from manyserver.simulation.jobs.routers import ask, take_back, tell
-from manyserver.simulation.jobs.servers import join_fcfs, join_ps, leave_fcfs, leave_ps
+from manyserver.simulation.jobs.servers import join, leave, update
 from manyserver.simulation.random import kernel, prefetch
-from manyserver.simulation.sampled import BLOCK, _draw
+from manyserver.simulation.sampled import BLOCK, draw_block
 
-__all__ = ["DONE", "MORE_LEVELS", "MORE_NUMBERS", "Pieces", "Rules", "Stream", "advance"]
+__all__ = [
+    "ARRIVALS",
+    "BLOCKED",
+    "DONE",
+    "DREW",
+    "ITEM",
+    "MORE_LEVELS",
+    "MORE_NUMBERS",
+    "STEP",
+    "TOTALS",
+    "Pieces",
+    "Rules",
+    "Stream",
+    "advance",
+]
 
 DONE, MORE_LEVELS, MORE_NUMBERS = 0, 1, 2
+TOTALS = 3
+"""Columns of `Pieces.totals`."""
+ARRIVALS, BLOCKED, DREW = range(TOTALS)
+PIECE, STEP, ITEM = 0, 1, 2
+"""Entries of `progress`: the piece, the next step of the block, the next arrival of the stream."""
 
 _0, _2, _32, _63 = (np.uint64(value) for value in (0, 2, 32, 63))
 _BLOCK = np.uint64(BLOCK)
@@ -42,14 +61,12 @@ class Rules(NamedTuple):
     full: np.uint64
     """Rank of full servers times 2**32."""
     speed: np.ndarray
-    """Service that each job gets per unit of time under processor sharing; 0 if there is none."""
+    """Service that each job gets per unit of time if all are served; 0 if there is none."""
     slowness: np.ndarray
     """The inverse of it."""
     pool: np.ndarray
     last_level: np.int64
     """Levels less one, all bits set."""
-    ps: bool
-    """Processor sharing, or else first come, first served."""
 
 
 class Stream(NamedTuple):
@@ -75,8 +92,7 @@ class Pieces(NamedTuple):
     counts: np.ndarray
     """Servers in each class at the end of each piece, shape (piece, code)."""
     totals: np.ndarray
-    """Arrivals, blocked ones, the work that the accepted ones bring, and arrivals that drew
-    servers, shape (piece, 4)."""
+    """`ARRIVALS`, those that were `BLOCKED`, and those that `DREW` servers, shape (piece, 3)."""
     per_batch: np.ndarray
     """Pieces in a batch of the records, shape (1,)."""
 
@@ -84,13 +100,7 @@ class Pieces(NamedTuple):
 @inlined
 def _look(server, now, servers, rules, records, area, end):  # type: ignore[no-untyped-def]
     """Bring a server up to date, and return its rank."""
-    if rules.ps:
-        while servers.due[server] <= now:
-            leave_ps(server, servers, rules, records, area, end)
-    else:
-        leave_fcfs(server, now, servers, rules, area, end)
-        while servers.due[server] <= now:
-            leave_fcfs(server, now, servers, rules, area, end)
+    update(server, now, servers, rules, records, area, end)
     return rules.rank[servers.code[server]]
 
 
@@ -108,10 +118,7 @@ def _turn_pages(now, servers, rules, announced, routers, rng, records, area, end
                 strike(announced, server)
                 while servers.due[server] <= now:
                     move_down(announced, server, np.int64(servers.code[server]))
-                    if rules.ps:
-                        leave_ps(server, servers, rules, records, area, end)
-                    else:
-                        leave_fcfs(server, now, servers, rules, area, end)
+                    leave(server, now, servers, rules, records, area, end)
                     if routers.held.size > 0 and servers.due[server] == np.inf:
                         tell(routers, server, rng)
                 if servers.due[server] < np.inf:
@@ -173,8 +180,7 @@ def advance(  # type: ignore[no-untyped-def]
     records : Records
         Added to.
     progress : array of int64, shape (3,)
-        Piece, next step of the block, and next arrival of the stream, changed in place. Calling
-        again goes on from there.
+        `PIECE`, `STEP` and `ITEM`, changed in place; calling again goes on from there.
 
     Returns
     -------
@@ -182,7 +188,7 @@ def advance(  # type: ignore[no-untyped-def]
         `DONE`, `MORE_LEVELS` if a server reached the last level, or `MORE_NUMBERS` if the stream is
         used up.
     """
-    piece, step, item = progress[0], np.uint64(progress[1]), progress[2]
+    piece, step, item = progress[PIECE], np.uint64(progress[STEP]), progress[ITEM]
     now, gap, size = stream.clock[0], stream.gap, stream.size
     start, length = pieces.start[0], pieces.start[1]
     some_routers = routers.held.size > 0
@@ -201,7 +207,7 @@ def advance(  # type: ignore[no-untyped-def]
                 break
             if step == _BLOCK:
                 if some_drawn:
-                    _draw(looks, rng, block)
+                    draw_block(looks, rng, block)
                 if far:
                     for early in range(AHEAD):
                         _prefetch_step(servers, block, n_looks, row, early)
@@ -216,16 +222,14 @@ def advance(  # type: ignore[no-untyped-def]
                 _turn_pages(now, servers, rules, announced, routers, rng, records, area, end)
                 server = ask(routers, rng) if some_routers else choose(announced, rng)
             if some_drawn and server < 0:
-                totals[3] += 1.0
+                totals[DREW] += 1.0
                 best = _best_drawn(now, step, n_looks, servers, rules, block, records, area, end)
                 if best < rules.full:
                     server = np.int64(block.server[(best & _LOW) + step])
             step += np.uint64(1)
-            totals[0] += 1.0
+            totals[ARRIVALS] += 1.0
             if server >= 0:
                 code = np.int64(servers.code[server])
-                work = size[item]
-                totals[2] += work
                 joins[code] += 1
                 area[code + 1] += end - now
                 if some_announced:
@@ -234,18 +238,13 @@ def advance(  # type: ignore[no-untyped-def]
                     elif some_routers:
                         take_back(routers, server)
                     move_up(announced, server, code)
-                if rules.ps:
-                    join_ps(server, now, work, servers, rules)
-                else:
-                    waits, sojourn = join_fcfs(server, now, work, servers, rules)
-                    records.total[0] += sojourn
-                    record_arrival(records, batch, waits, sojourn, rules.pool[code])
+                join(server, now, size[item], servers, rules, records, batch)
                 if some_announced:
                     write(announced, server, servers.due[server])
                 if (code + 1) & rules.last_level == rules.last_level:
                     state = MORE_LEVELS
             else:
-                totals[1] += 1.0
+                totals[BLOCKED] += 1.0
             item += 1
             if state != DONE:
                 break
@@ -257,6 +256,6 @@ def advance(  # type: ignore[no-untyped-def]
                 _look(other, end, servers, rules, records, area, end)
                 counts[servers.code[other]] += 1
             piece += 1
-    progress[0], progress[1], progress[2] = piece, np.int64(step), item
+    progress[PIECE], progress[STEP], progress[ITEM] = piece, np.int64(step), item
     stream.clock[0] = now
     return state

@@ -7,7 +7,8 @@ import numpy as np
 
 from manyserver.model import System
 from manyserver.simulation.controls import often_visited
-from manyserver.simulation.jobs.records import edges
+from manyserver.simulation.jobs.kernel import ARRIVALS, BLOCKED, DREW
+from manyserver.simulation.jobs.records import SOJOURN, WAITING, edges
 from manyserver.simulation.jobs.replica import Measured
 from manyserver.simulation.outputs import resolved, unseen_share, variances, widened
 from manyserver.simulation.samples import DRIFTS, MOMENT_LEVELS, Samples, first_levels
@@ -25,10 +26,8 @@ __all__ = [
     "sojourn_mean",
 ]
 
-ENTRIES = {"sojourn": 0, "waiting": 2}
-"""Where the sums of a time and of its square are among the moments."""
-ARRIVALS, BLOCKED, DREW = 0, 1, 3
-"""Columns of `JobPieces.totals`."""
+ENTRIES = {"sojourn": SOJOURN, "waiting": WAITING}
+"""Where the sums of a time and then of its square are among the moments."""
 
 
 class JobPieces(NamedTuple):
@@ -41,14 +40,14 @@ class JobPieces(NamedTuple):
     length: np.ndarray
     """Time of a piece, shape (piece,)."""
     totals: np.ndarray
-    """Arrivals, blocked ones, the work of the others, and those that drew servers, (piece, 4)."""
+    """Arrivals, those that were blocked and those that drew servers, shape (piece, 3)."""
     once: np.ndarray
     """Of a whole replication, in its first piece: departures, time in the system, arrivals after
     the last piece, and jobs that were not followed until they left, shape (piece, 4)."""
     sojourn: np.ndarray
     """Histogram of sojourn times, shape (piece, pool, bin)."""
     waiting: np.ndarray
-    """The same of waiting times; no bins under processor sharing."""
+    """The same of waiting times; no bins if there are none."""
     moments: np.ndarray
     """As in the records, shape (piece, pool, 4)."""
     slowdown: np.ndarray

@@ -17,9 +17,13 @@ from manyserver.variables import DECILES
 
 __all__ = [
     "BINS",
+    "SOJOURN",
+    "WAITING",
     "Records",
     "edges",
+    "inlined",
     "make_records",
+    "masked",
     "record_arrival",
     "record_departure",
 ]
@@ -28,6 +32,9 @@ MANTISSA_BITS = 7
 FIRST_POWER, LAST_POWER = -20, 30
 """Shorter times than 2**-20 are in the first bin, longer ones than 2**30 in the last."""
 BINS = ((LAST_POWER - FIRST_POWER) << MANTISSA_BITS) + 2
+
+MOMENTS = ("sojourn", "sojourn squared", "waiting", "waiting squared")
+SOJOURN, SOJOURN_SQUARED, WAITING, WAITING_SQUARED = range(len(MOMENTS))
 
 _SHIFT = np.int64(52 - MANTISSA_BITS)
 _FIRST = np.int64(((1023 + FIRST_POWER) << MANTISSA_BITS) - 1)
@@ -44,9 +51,9 @@ class Records(NamedTuple):
     sojourn: np.ndarray
     """Histogram, shape (batch, pool, bin)."""
     waiting: np.ndarray
-    """The same; shape (0, 0, 0) under processor sharing."""
+    """The same; shape (0, 0, 0) if there are no waiting times."""
     moments: np.ndarray
-    """Sums of sojourn times, their squares, waiting times and their squares, (batch, pool, 4)."""
+    """Sums of `MOMENTS`, shape (batch, pool, moment)."""
     slowdown: np.ndarray
     """Number of jobs and sum of their slowdowns, by size, shape (batch, decile, 2)."""
     bounds: np.ndarray
@@ -62,14 +69,14 @@ class Records(NamedTuple):
 
 
 def make_records(
-    batches: int, length: float, n_pools: int, ps: bool, bounds: np.ndarray
+    batches: int, length: float, n_pools: int, waiting: bool, bounds: np.ndarray
 ) -> Records:
-    """Make room for batches of a length."""
-    waiting = (0, 0, 0) if ps else (batches, n_pools, BINS)
+    """Make room for batches of a length, with waiting times or without."""
+    shape = (batches, n_pools, BINS)
     return Records(
-        np.zeros((batches, n_pools, BINS), dtype=np.uint32),
-        np.zeros(waiting, dtype=np.uint32),
-        np.zeros((batches, n_pools, 4)),
+        np.zeros(shape, dtype=np.uint32),
+        np.zeros(shape if waiting else (0, 0, 0), dtype=np.uint32),
+        np.zeros((batches, n_pools, len(MOMENTS))),
         np.zeros((batches, DECILES, 2)),
         bounds,
         np.zeros(1),
@@ -114,11 +121,11 @@ def bin_of(x):  # type: ignore[no-untyped-def]
 
 @inlined
 def record_departure(records, arrived, sojourn, size, pool):  # type: ignore[no-untyped-def]
-    """Record a job that left under processor sharing."""
+    """Record a job that leaves."""
     batch = min(np.int64(arrived * records.window[1]), np.int64(len(records.sojourn) - 1))
     records.sojourn[batch, pool, bin_of(sojourn)] += np.uint32(1)
-    records.moments[batch, pool, 0] += sojourn
-    records.moments[batch, pool, 1] += sojourn * sojourn
+    records.moments[batch, pool, SOJOURN] += sojourn
+    records.moments[batch, pool, SOJOURN_SQUARED] += sojourn * sojourn
     decile = np.int64(0)
     for i in range(DECILES - 1):
         decile += np.int64(size > records.bounds[i])
@@ -129,11 +136,11 @@ def record_departure(records, arrived, sojourn, size, pool):  # type: ignore[no-
 
 @inlined
 def record_arrival(records, batch, waits, sojourn, pool):  # type: ignore[no-untyped-def]
-    """Record a job that arrives under first come, first served."""
+    """Record a job that arrives, if it is known then how long it waits and stays."""
     records.sojourn[batch, pool, bin_of(sojourn)] += np.uint32(1)
     records.waiting[batch, pool, bin_of(waits)] += np.uint32(1)
     moments = records.moments[batch, pool]
-    moments[0] += sojourn
-    moments[1] += sojourn * sojourn
-    moments[2] += waits
-    moments[3] += waits * waits
+    moments[SOJOURN] += sojourn
+    moments[SOJOURN_SQUARED] += sojourn * sojourn
+    moments[WAITING] += waits
+    moments[WAITING_SQUARED] += waits * waits

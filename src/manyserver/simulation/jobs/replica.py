@@ -6,27 +6,26 @@ from typing import NamedTuple
 
 import numpy as np
 
+from manyserver.disciplines import Discipline
 from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.policies.pull import Pull
 from manyserver.simulation.jobs.announced import make_announced
+from manyserver.simulation.jobs.disciplines import state_of
 from manyserver.simulation.jobs.kernel import (
+    ARRIVALS,
     DONE,
+    ITEM,
     MORE_LEVELS,
+    STEP,
+    TOTALS,
     Pieces,
     Stream,
     advance,
 )
-from manyserver.simulation.jobs.layout import (
-    arrivals,
-    departures,
-    levels_now,
-    placed,
-    shifted,
-    widened,
-)
 from manyserver.simulation.jobs.records import Records, make_records
 from manyserver.simulation.jobs.routers import make_routers
+from manyserver.simulation.jobs.servers import jobs_present
 from manyserver.simulation.jobs.tables import arrival_looks, make_rules, sizes_between_deciles
 from manyserver.simulation.random import seeded_words
 from manyserver.simulation.replica import counted, spread
@@ -54,8 +53,7 @@ class Measured(NamedTuple):
     joins: np.ndarray
     """Arrivals that were accepted, by the level that they found, shape (piece, pool, level)."""
     totals: np.ndarray
-    """Arrivals, blocked ones, the work that the accepted ones bring, and arrivals that drew
-    servers, shape (piece, 4)."""
+    """Arrivals, those that were blocked and those that drew servers, shape (piece, 3)."""
     departures: int
     records: Records
     """Of the jobs that arrived in the window."""
@@ -82,8 +80,7 @@ class JobReplica:
     policy : Policy
     sizes : SizeLaw
         Of mean one.
-    ps : bool
-        Processor sharing, or else first come, first served.
+    discipline : Discipline
     start_tails : numpy.ndarray, shape (pool, level)
         Fraction of the servers of each pool that hold at least ``level`` jobs at first. What is
         left of a job in service then has the law of a random time.
@@ -102,13 +99,14 @@ class JobReplica:
         system: System,
         policy: Policy,
         sizes: SizeLaw,
-        ps: bool,
+        discipline: Discipline,
         start_tails: np.ndarray,
         seed: Sequence[int],
     ):
         # With messages apart, PULL knows idle servers and else looks at one, as with one router.
         memoryless = policy.with_one_router if isinstance(policy, Pull) else policy
-        self.system, self.policy, self.sizes, self.ps = system, memoryless, sizes, ps
+        self.system, self.policy, self.sizes = system, memoryless, sizes
+        self.discipline = discipline
         self.n_servers = sum(system.counts)
         self.looks = arrival_looks(system, memoryless)
         self.block = make_block(self.looks)
@@ -127,7 +125,8 @@ class JobReplica:
         while levels < max(here.max() for here in jobs) + 2:
             levels *= 2
         looks = max(1, self.looks.fresh.size)
-        self.servers = placed(system, sizes, ps, jobs, levels, looks, at_start)
+        kind = state_of(discipline)
+        self.servers = kind.placed(system, sizes, jobs, levels, looks, at_start)
         self._use_levels(levels)
         self.routers = make_routers(policy, np.concatenate(jobs), at_start)
 
@@ -141,7 +140,7 @@ class JobReplica:
 
     def _use_levels(self, levels: int) -> None:
         self.levels = levels
-        self.rules = make_rules(self.system, self.policy, levels, self.ps)
+        self.rules = make_rules(self.system, self.policy, levels)
         n = self.n_servers if self.policy.sampling(self.system).depends_on_all else 0
         self.announced = make_announced(
             self.system, self.policy, levels, self.servers.code[:n].astype(np.int64),
@@ -150,8 +149,7 @@ class JobReplica:
 
     def _grow(self) -> None:
         """Double the number of levels."""
-        n_pools = len(self.system.pools)
-        self.servers = widened(self.servers, n_pools, self.levels, self.ps)
+        self.servers = self.servers.wider(len(self.system.pools), self.levels)
         self._use_levels(2 * self.levels)
 
     def set_time(self, now: float) -> None:
@@ -159,13 +157,13 @@ class JobReplica:
         shift = now - self.now
         self.now = now
         self.clock += shift
-        shifted(self.servers, self.levels, self.ps, shift)
+        self.servers.shift(self.levels, shift)
         self._use_levels(self.levels)
 
     @property
     def jobs(self) -> list[np.ndarray]:
         """Jobs at every server, one array for each pool."""
-        here = levels_now(self.servers, self.levels)
+        here = jobs_present(self.servers, self.levels)
         return np.split(here, np.cumsum(self.system.counts)[:-1])
 
     def tail_counts(self) -> np.ndarray:
@@ -190,9 +188,13 @@ class JobReplica:
         return [Measured(tails, ends, joins, done.totals, 0, records, 0.0, 0, 0)]
 
     def _no_records(self) -> Records:
-        records = make_records(1, 1.0, len(self.system.pools), self.ps, self.bounds)
+        records = self._records(1, 1.0)
         records.window[0] = 0.0
         return records
+
+    def _records(self, batches: int, length: float) -> Records:
+        n_pools, waiting = len(self.system.pools), self.discipline.waiting
+        return make_records(batches, length, n_pools, waiting, self.bounds)
 
     def measure(
         self, batches: int, pieces: int, length: float, most_followed: float = math.inf
@@ -210,22 +212,17 @@ class JobReplica:
             Arrivals after the window, after which jobs that are left are given up.
         """
         self.set_time(0.0)
-        records = make_records(
-            batches, pieces * length, len(self.system.pools), self.ps, self.bounds
-        )
+        records = self._records(batches, pieces * length)
         at_start = self.tail_counts()
-        time_left = 0.0 if self.ps else float(departures(self.servers, self.levels).sum())
+        promised = self.servers.promised(self.levels, self.now)
         done = self._advance(batches * pieces, length, pieces, records)
-        spent = float(records.total[0]) + time_left
-        if self.ps:
-            spent += float((self.now - np.maximum(arrivals(self.servers, self.levels), 0.0)).sum())
-        else:
-            spent -= float((departures(self.servers, self.levels) - self.now).sum())
+        promised -= self.servers.promised(self.levels, self.now)
+        spent = float(records.total[0]) + promised
         jobs, followed = int(done.joins.sum()), 0
         gone = jobs + int(at_start[:, 1:].sum() - self.tail_counts()[:, 1:].sum())
         unfinished, more = jobs - records.jobs(), FIRST_FOLLOWED
         while unfinished and followed < most_followed:
-            followed += int(self._advance(1, more, 1, records).totals[0, 0])
+            followed += int(self._advance(1, more, 1, records).totals[0, ARRIVALS])
             unfinished, more = jobs - records.jobs(), more * FOLLOWED_LONGER
         ends, tails, joins = self._averages(done, at_start, length)
         return Measured(tails, ends, joins, done.totals, gone, records, spent, followed, unfinished)
@@ -237,7 +234,7 @@ class JobReplica:
             np.zeros((pieces, codes), dtype=np.int64),
             np.zeros((pieces, codes)),
             np.zeros((pieces, codes), dtype=np.int64),
-            np.zeros((pieces, 4)),
+            np.zeros((pieces, TOTALS)),
             np.array([per_batch]),
         )
         progress = np.array([0, self.step, self.item])
@@ -246,7 +243,7 @@ class JobReplica:
                 self.servers, self.rules, self.announced, self.routers, self.looks, self.rng,
                 self.block, self.stream, done, records, progress,
             )  # fmt: skip
-            self.step, self.item = int(progress[1]), int(progress[2])
+            self.step, self.item = int(progress[STEP]), int(progress[ITEM])
             if state == DONE:
                 self.now += pieces * length
                 return done
@@ -259,7 +256,7 @@ class JobReplica:
                 )
             else:
                 self._draw_stream()
-                progress[2] = 0
+                progress[ITEM] = 0
 
     def _wider(self, table: np.ndarray) -> np.ndarray:
         """Make room for the levels there are now, shape (piece, code)."""

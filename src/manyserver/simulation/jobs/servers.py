@@ -1,138 +1,174 @@
-"""What servers do between arrivals, under processor sharing and first come, first served.
+"""The jobs at all servers, as kernels and those who call them see them.
 
 Between its own arrivals a server evolves deterministically. It is brought up to date only when
 somebody looks at it, so no list of events is needed.
 
-*Processor sharing.* The clock of a server is the service that each of its jobs has got since it
-was last idle. A job of size x that arrives when the clock shows c leaves when it shows c + x, its
-*tag*. The jobs are kept with falling tags, so the next to leave is the last one.
-
-*First come, first served.* The departure of a job is known when it arrives. Departures that are to
-come are kept in a ring.
-
 A code is ``pool * levels + level``, as in :mod:`manyserver.simulation.sampled`; the number of
-levels is a power of two, and a server's row has room for as many jobs.
+levels is a power of two, and a server's row has room for as many jobs. What a row holds is the
+affair of the discipline: its module in :mod:`manyserver.simulation.jobs.disciplines` has a named
+tuple of its own for the state, and says with :func:`implements` how the functions :func:`leave`,
+:func:`update` and :func:`join` work on it.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from inspect import signature
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
+from numba.extending import overload
 
-from manyserver.simulation.jobs.records import inlined, masked, record_departure
+from manyserver.model import System
+from manyserver.sizes import SizeLaw
 
-__all__ = ["Servers", "join_fcfs", "join_ps", "leave_fcfs", "leave_ps", "row_length"]
+__all__ = [
+    "BEFORE",
+    "Servers",
+    "implements",
+    "jobs_present",
+    "join",
+    "leave",
+    "placed_codes",
+    "update",
+    "wider_codes",
+]
 
-HEADER = 2
-"""Entries of a row before its jobs under processor sharing: clock, and time of the last change."""
-PARTS = 3
-"""Entries of a job under processor sharing: tag, arrival and size, each with its like."""
-
-
-class Servers(NamedTuple):
-    """The state of all servers, and then of servers that do not exist, which nobody prefers."""
-
-    code: np.ndarray
-    """Shape (server,), uint32."""
-    due: np.ndarray
-    """Time of the next departure if nobody arrives; infinite if idle. Shape (server,)."""
-    head: np.ndarray
-    """Place of the next departure in the ring, shape (server,), int64; unused under PS."""
-    rows: np.ndarray
-    """Shape (server * row,)."""
-    n_servers: np.int64
-    """Number of servers that do exist."""
+BEFORE = -1.0
+"""When the first jobs arrived, before the time zero."""
+MOST_ENTRIES = 1 << 28
+"""Of the rows of all servers, two gigabytes."""
 
 
-def row_length(levels: int, ps: bool) -> int:
-    """Return the length of a server's row."""
-    return HEADER + PARTS * levels if ps else levels
+class Servers(Protocol):
+    """The state of all servers, and then of servers that do not exist, which nobody prefers.
 
-
-@inlined
-def leave_ps(server, servers, tables, records, area, end):  # type: ignore[no-untyped-def]
-    """Let the next job leave."""
-    code = servers.code[server]
-    level = np.int64(code) & tables.last_level
-    levels = tables.last_level + 1
-    row = np.int64(server) * (HEADER + PARTS * levels)
-    place = row + HEADER + level - 1
-    now = servers.due[server]
-    tag = servers.rows[place]
-    servers.rows[row] = tag
-    servers.rows[row + 1] = now
-    area[code] -= end - now
-    servers.code[server] = code - np.uint32(1)
-    if level > 1:
-        servers.due[server] = now + (servers.rows[place - 1] - tag) * tables.slowness[code - 1]
-    else:
-        servers.due[server] = np.inf
-    arrived = servers.rows[place + levels]
-    records.total[0] += now - max(arrived, 0.0)
-    if 0.0 <= arrived < records.window[0]:
-        size = servers.rows[place + 2 * levels]
-        record_departure(records, arrived, now - arrived, size, tables.pool[code])
-
-
-@inlined
-def join_ps(server, now, size, servers, tables):  # type: ignore[no-untyped-def]
-    """Let a job join."""
-    code = servers.code[server]
-    level = np.int64(code) & tables.last_level
-    levels = tables.last_level + 1
-    row = np.int64(server) * (HEADER + PARTS * levels)
-    clock = 0.0
-    if level > 0:
-        clock = servers.rows[row] + (now - servers.rows[row + 1]) * tables.speed[code]
-    servers.rows[row] = clock
-    servers.rows[row + 1] = now
-    tag = clock + size
-    first = row + HEADER
-    place = first + level
-    while place > first and servers.rows[place - 1] < tag:
-        servers.rows[place] = servers.rows[place - 1]
-        servers.rows[place + levels] = servers.rows[place + levels - 1]
-        servers.rows[place + 2 * levels] = servers.rows[place + 2 * levels - 1]
-        place -= 1
-    servers.rows[place] = tag
-    servers.rows[place + levels] = now
-    servers.rows[place + 2 * levels] = size
-    servers.code[server] = code + np.uint32(1)
-    servers.due[server] = now + (servers.rows[first + level] - clock) * tables.slowness[code + 1]
-
-
-@inlined
-def leave_fcfs(server, now, servers, tables, area, end):  # type: ignore[no-untyped-def]
-    """Let the next job leave if it is due, and say whether it was.
-
-    Whether a job is due cannot be predicted, so there is no branch.
+    A named tuple, in which there may be more than this.
     """
-    due = servers.due[server]
-    leaves = np.int64(due <= now)
-    mask = np.uint64(0) - np.uint64(leaves)
-    code = servers.code[server]
-    head = (servers.head[server] + leaves) & tables.last_level
-    servers.head[server] = head
-    servers.code[server] = code - np.uint32(leaves)
-    area[code] -= masked(end - due, mask)
-    # After the last departure to come the ring holds an infinite one.
-    servers.due[server] = servers.rows[np.int64(server) * (tables.last_level + 1) + head]
-    return leaves
+
+    @property
+    def code(self) -> np.ndarray:
+        """Shape (server,), uint32."""
+
+    @property
+    def due(self) -> np.ndarray:
+        """Time of the next departure if nobody arrives; infinite if idle. Shape (server,)."""
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The jobs, shape (server * row,)."""
+
+    @property
+    def n_servers(self) -> np.int64:
+        """Number of servers that do exist."""
+
+    @classmethod
+    def placed(
+        cls,
+        system: System,
+        sizes: SizeLaw,
+        jobs: Sequence[np.ndarray],
+        levels: int,
+        looks: int,
+        generator: np.random.Generator,
+    ) -> Self:
+        """Put jobs on the servers at time zero, as they are found at a random time.
+
+        Parameters
+        ----------
+        system, sizes
+            As for a replica.
+        jobs : sequence of numpy.ndarray
+            Number of jobs at the servers of each pool.
+        levels : int
+            More than any of these.
+        looks : int
+            Servers that do not exist, at the end.
+        generator : numpy.random.Generator
+        """
+
+    def wider(self, n_pools: int, levels: int) -> Self:
+        """Double the number of levels."""
+
+    def shift(self, levels: int, by: float) -> None:
+        """Shift the origin of time, in place."""
+
+    def promised(self, levels: int, now: float) -> float:
+        """Return the time in the system after `now` of the jobs that are present.
+
+        It is what of that time the records have counted or never will, less what they have not
+        yet counted of the time between zero and now.
+        """
 
 
-@inlined
-def join_fcfs(server, now, size, servers, tables):  # type: ignore[no-untyped-def]
-    """Let a job join, and return its waiting and its sojourn time."""
-    code = servers.code[server]
-    last = tables.last_level
-    level = np.int64(code) & last
-    row = np.int64(server) * (last + 1)
-    head = servers.head[server]
-    place = head + level
-    # Before the head is the last departure that was, so this holds for an idle server too.
-    waits = max(0.0, servers.rows[row + ((place - 1) & last)] - now)
-    sojourn = waits + size * tables.slowness[code + 1 - np.uint32(level)]
-    servers.rows[row + (place & last)] = now + sojourn
-    servers.rows[row + ((place + 1) & last)] = np.inf
-    servers.code[server] = code + np.uint32(1)
-    servers.due[server] = servers.rows[row + head]
-    return waits, sojourn
+S = TypeVar("S", bound=Servers)
+
+
+def placed_codes(jobs: Sequence[np.ndarray], levels: int, looks: int) -> np.ndarray:
+    """Return the codes of servers with so many jobs, those that do not exist at the end."""
+    pools = np.repeat(np.arange(len(jobs)), [len(here) for here in jobs])
+    code = np.full(len(pools) + looks, levels * len(jobs) - 1, dtype=np.uint32)
+    code[: len(pools)] = pools * levels + np.concatenate(jobs)
+    return code
+
+
+def wider_codes(servers: Servers, n_pools: int, levels: int, row: int) -> np.ndarray:
+    """Return the codes for twice as many levels, with rows of a length.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no memory for so many jobs.
+    """
+    if row * len(servers.code) > MOST_ENTRIES:
+        raise RuntimeError(
+            f"a server holds {levels - 1} jobs: the queues do not fit into memory; is the system "
+            "stable with these sizes?"
+        )
+    pool, level = np.divmod(servers.code.astype(np.int64), levels)
+    code = (2 * pool * levels + level).astype(np.uint32)
+    code[servers.n_servers :] = 2 * n_pools * levels - 1
+    return code
+
+
+def jobs_present(servers: Servers, levels: int) -> np.ndarray:
+    """Return the jobs at every server, shape (server,)."""
+    return servers.code[: servers.n_servers].astype(np.int64) % levels
+
+
+# What a discipline implements. The tables are the `Rules` of the kernel.
+
+
+def leave(
+    server: Any, now: Any, servers: Any, tables: Any, records: Any, area: Any, end: Any
+) -> Any:
+    """Let the next job leave, which is due."""
+    raise NotImplementedError
+
+
+def update(
+    server: Any, now: Any, servers: Any, tables: Any, records: Any, area: Any, end: Any
+) -> Any:
+    """Let all jobs leave that are due."""
+    raise NotImplementedError
+
+
+def join(
+    server: Any, now: Any, size: Any, servers: Any, tables: Any, records: Any, batch: Any
+) -> Any:
+    """Let a job join."""
+    raise NotImplementedError
+
+
+def implements(function: Callable[..., Any], kind: type[Servers]) -> Callable[[Any], Any]:
+    """Return a decorator: kernels compile this in place of a function for servers of a kind."""
+    place = list(signature(function).parameters).index("servers")
+
+    def register(own: Callable[..., Any]) -> Callable[..., Any]:
+        options = {"nogil": True, "_nrt": False, "forceinline": True}
+
+        @overload(function, jit_options=options, strict=False)
+        def chosen(*types: Any) -> Any:
+            return own if getattr(types[place], "instance_class", None) is kind else None
+
+        return own
+
+    return register

@@ -45,7 +45,7 @@ def sizes_between_deciles(sizes: SizeLaw) -> np.ndarray:
 
 
 @lru_cache(maxsize=16)
-def make_rules(system: System, policy: Policy, levels: int, ps: bool) -> Rules:
+def make_rules(system: System, policy: Policy, levels: int) -> Rules:
     """Tabulate the policy and the speeds for a number of levels, a power of two."""
     ranks = policy.rank_table(system, levels).astype(np.uint64)
     no_room = full(system, levels)
@@ -63,5 +63,4 @@ def make_rules(system: System, policy: Policy, levels: int, ps: bool) -> Rules:
         slowness.ravel(),
         np.repeat(np.arange(len(system.pools)), levels),
         np.int64(levels - 1),
-        ps,
     )

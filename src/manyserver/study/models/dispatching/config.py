@@ -1,7 +1,7 @@
 """The typed form of a study of dispatching policies."""
 
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -13,6 +13,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from manyserver import disciplines
 from manyserver.model import read_ratio
 from manyserver.study.config.axes import Grid, Servers
 from manyserver.study.config.base import Strict, StudyConfig, methods_model
@@ -26,6 +27,11 @@ __all__ = [
     "SweepConfig",
     "SystemConfig",
 ]
+
+if TYPE_CHECKING:
+    DisciplineName = str
+else:
+    DisciplineName = Literal[disciplines.names()]
 
 
 def _ratio(value: object, info: ValidationInfo) -> Fraction:
@@ -100,8 +106,8 @@ class JobsConfig(Strict):
 
     sizes: SizesConfig | None = None
     """Law of the job sizes, with mean one, the unit of time; exponential if left out."""
-    discipline: Literal["ps", "fcfs"] = "ps"
-    """Processor sharing, or first come, first served."""
+    discipline: DisciplineName = "ps"
+    """Processor sharing ("ps"), or first come, first served ("fcfs")."""
 
 
 class SweepConfig(Strict):

@@ -75,7 +75,7 @@ def _jobs(jobs: list[Jobs]) -> dict[str, Any]:
     return {
         "size_law": ("jobs", [one.sizes.name for one in jobs]),
         "size_parameters": ("jobs", [canonical(one.told["sizes"]) for one in jobs]),
-        "discipline": ("jobs", [one.discipline for one in jobs]),
+        "discipline": ("jobs", [one.discipline.name for one in jobs]),
         "size_scv": ("jobs", [float(one.sizes.scv) for one in jobs], scv),
         "measured_mean": ("jobs", means, measured),
         "quantile": ("quantile", np.array(QUANTILES), DIMENSIONS["quantile"]),

@@ -5,8 +5,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from manyserver.disciplines import Discipline
+from manyserver.disciplines.service import checked_service
 from manyserver.sizes import SizeLaw, size_law
-from manyserver.sizes.service import checked_service
 from manyserver.study.models.dispatching.config import JobsConfig
 
 __all__ = ["Jobs", "read_jobs"]
@@ -17,7 +18,7 @@ class Jobs:
     """Law of the job sizes, and the discipline."""
 
     sizes: SizeLaw
-    discipline: str
+    discipline: Discipline
 
     @cached_property
     def told(self) -> dict[str, Any]:
@@ -29,7 +30,7 @@ class Jobs:
         law = self.sizes
         measured = getattr(law, "digest", None)
         parameters = {"digest": measured, "mean": law.mean} if measured else law.parameters
-        return {"sizes": {"name": law.name, **parameters}, "discipline": self.discipline}
+        return {"sizes": {"name": law.name, **parameters}, "discipline": self.discipline.name}
 
 
 def read_jobs(item: JobsConfig, folder: Path) -> Jobs:

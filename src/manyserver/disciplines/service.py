@@ -1,23 +1,23 @@
 """How servers work: the law of the sizes, and the discipline."""
 
+from manyserver.disciplines import Discipline, discipline
+from manyserver.disciplines.ps import ProcessorSharing
 from manyserver.sizes.base import SizeLaw
 from manyserver.sizes.exponential import Exponential
 
-__all__ = ["DISCIPLINES", "checked_service"]
-
-DISCIPLINES = {"ps": "processor sharing", "fcfs": "first come, first served"}
+__all__ = ["checked_discipline", "checked_service"]
 
 ROUNDING = 1e-9
 
 
-def checked_service(law: object, discipline: object) -> tuple[SizeLaw, str]:
+def checked_service(law: object, order: object) -> tuple[SizeLaw, Discipline]:
     """Check the law of the sizes and the discipline, and fill in the defaults.
 
     Parameters
     ----------
     law : SizeLaw or None
         Of mean one; exponential if None.
-    discipline : {"ps", "fcfs"} or None
+    order : str or Discipline or None
         Processor sharing if None.
 
     Raises
@@ -28,7 +28,7 @@ def checked_service(law: object, discipline: object) -> tuple[SizeLaw, str]:
     Examples
     --------
     >>> checked_service(None, None)
-    (Exponential(mean=1.0), 'ps')
+    (Exponential(mean=1.0), ProcessorSharing())
     """
     if law is None:
         law = Exponential()
@@ -39,8 +39,9 @@ def checked_service(law: object, discipline: object) -> tuple[SizeLaw, str]:
             f"sizes: have mean {law.mean:.6g}; must have mean 1, the unit of time (mean=1 scales "
             "them)"
         )
-    if discipline is None:
-        discipline = "ps"
-    if not isinstance(discipline, str) or discipline not in DISCIPLINES:
-        raise ValueError(f"discipline = {discipline!r}: must be one of {', '.join(DISCIPLINES)}")
-    return law, discipline
+    return law, ProcessorSharing() if order is None else checked_discipline(order)
+
+
+def checked_discipline(order: object) -> Discipline:
+    """Return a discipline, given itself or its name."""
+    return order if isinstance(order, Discipline) else discipline(order)  # type: ignore[arg-type]
