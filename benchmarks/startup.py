@@ -25,14 +25,14 @@ STUDY = {
         {"kind": "sojourn_against_load", "name": "logarithmic", "scale": "log"},
     ],
 }
-UNIT, CUBE = "results/small/units/mean_field_limit.jsonl", "results/small/cube.nc"
+UNIT, CUBE = "results/small/units/mean_field/limit.jsonl", "results/small/cube.nc"
 DRAW = ("figures", "small", CUBE, "results/small/figures")
 COMPILER = "import numba, xarray"
 CUBES = "import xarray"
 PLOTS = "import matplotlib.pyplot, seaborn"
 COMMANDS: dict[str, tuple[tuple[str, ...], str, float]] = {
     "check all default studies": (("--config", str(ROOT / "config"), "check"), COMPILER, 1.2),
-    "a unit that is done": (("unit", "small", "mean_field_limit", UNIT), COMPILER, 1.2),
+    "a unit that is done": (("unit", "small", "mean_field/limit", UNIT), COMPILER, 1.2),
     "a cube": (("cube", "small", CUBE, UNIT), CUBES, 1.5),
     "a figure": ((*DRAW, "sojourn_against_load"), PLOTS, 1.5),
     "two figures of a study": ((*DRAW, "sojourn_against_load", "logarithmic"), PLOTS, 3.0),

@@ -6,18 +6,19 @@ is computed for a study that could not be finished.
 
 from collections.abc import Mapping
 from functools import cached_property
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from manyserver import figures, fits
+from manyserver import figures, fits, methods
 from manyserver.analysis.kinds import Kind
 from manyserver.analysis.supply import Supply
 from manyserver.study.config.names import study_files, study_name, study_path
 from manyserver.study.config.workflow_config import read_workflow_config
 from manyserver.study.fingerprint import fingerprint
-from manyserver.study.points import canonical, digest
+from manyserver.study.points import Unit, canonical, digest
 from manyserver.study.study import Study, read_study
 from manyserver.validation import (
     ConfigError,
@@ -100,6 +101,16 @@ class Plan:
             self._studies[name] = study
         return self._studies[name]
 
+    def unit(self, study: str, method: str, name: str) -> Unit:
+        """Return the unit of a method in a study whose file has this name.
+
+        Raises
+        ------
+        ConfigError
+            If there is none.
+        """
+        return self.study(study).unit(f"{method}/{name}")
+
     @property
     def notes(self) -> list[str]:
         """What a reader should be told of all studies, such as a float read as a ratio."""
@@ -110,10 +121,21 @@ class Plan:
             *(note for name in self.names for note in self.study(name).notes),
         ]
 
-    @property
-    def largest_study(self) -> int:
-        """Number of units of the study that has most."""
-        return max(len(self.study(name).units) for name in self.names)
+    def threads(self, method: str, cores: int | None) -> int:
+        """Return how many points of a unit of a method are computed at a time.
+
+        Parameters
+        ----------
+        method : str
+            Name of the method.
+        cores : int or None
+            Of this machine; None for jobs of a cluster, which have as many as the method declares.
+        """
+        declared = methods.load(method).threads
+        if cores is None or declared == 1:
+            return declared
+        # Small studies have fewer units than there are cores.
+        return ceil(cores / max(len(self.study(name).units) for name in self.names))
 
     def allow_failures(self, study: str) -> bool:
         """Whether a study is accepted even if points of it failed."""

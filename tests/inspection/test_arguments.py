@@ -8,7 +8,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.inspection.conftest import Project
 
-NAME = "mean_field_sq-d-2_limit"
+NAME = "mean_field/sq-d-2_limit"
 UNIT, CUBE = f"{{results}}/small/units/{NAME}.jsonl", "{results}/small/cube.nc"
 NO_STUDY = "there is no study 'smal'; did you mean 'small'? Allowed: small"
 MISTAKES: dict[str, tuple[str, str]] = {

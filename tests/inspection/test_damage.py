@@ -15,7 +15,7 @@ from manyserver.study.storage.damage import is_damaged
 from manyserver.study.storage.locks import sole_run
 from manyserver.study.storage.unit_file import read_unit
 
-UNIT = "units/mean_field_sq-d-2_limit.jsonl"
+UNIT = "units/mean_field/sq-d-2_limit.jsonl"
 FIGURES = [{"kind": "queue_tails", "name": "tails"}]
 FILES = [UNIT, "cube.nc", "fits.csv", "figures/tails.png", "figures/tails.pdf"]
 

@@ -18,7 +18,7 @@ def told(project: "Project", path: Path) -> dict[str, object]:
 
 
 def test_a_unit_and_the_store(project: "Project") -> None:
-    (unit,) = (project.results / "small" / "units").iterdir()
+    (unit,) = (project.results / "small" / "units").rglob("*.jsonl")
     (stored,) = (project.results / "points").glob("*/*.jsonl")
     code = project.plan.study("small").points[0].code
     for path in (unit, stored):

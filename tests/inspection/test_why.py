@@ -65,7 +65,7 @@ def test_changed_code_is_named(project: "Project") -> None:
     assert there in text
     modules.write_text(text.replace(there, f"{there}00"))
     folder.rename(folder.with_name("mean_field-0123456789abcdef"))
-    unit = next((project.results / "small" / "units").iterdir())
+    unit = next((project.results / "small" / "units").rglob("*.jsonl"))
     unit.unlink()
     code = project.plan.study("small").points[0].code
     assert project.ask("why", "small")[1] == (
@@ -102,7 +102,7 @@ def _store_as_if_computed(project: "Project", name: str) -> None:
 def test_damage_is_told(project: "Project") -> None:
     (path,) = (project.results / "points").glob("*/*.jsonl")
     path.write_text(path.read_text().replace('"queue_mean":', '"queue-mean":', 1))
-    next((project.results / "small" / "units").iterdir()).unlink()
+    next((project.results / "small" / "units").rglob("*.jsonl")).unlink()
     said = project.ask("why", "small")
     assert said[0] == "small: 1 point to compute, 1 stored, 0 left out"
     assert said[1] == "  1 damaged in the store"
@@ -117,7 +117,7 @@ def test_failures_are_told(project: "Project", monkeypatch: pytest.MonkeyPatch) 
     sweep = {"arrival_rate": [0.4, 0.5], "n_servers": ["limit"]}
     project.write(sweep=sweep, fits=[])
     project.build("small")
-    next((project.results / "small" / "units").iterdir()).unlink()
+    next((project.results / "small" / "units").rglob("*.jsonl")).unlink()
     assert project.ask("why", "small")[:2] == [
         "small: 1 point to compute, 1 stored, 0 left out",
         "  1 failed before: ArithmeticError: no solution",

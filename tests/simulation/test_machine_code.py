@@ -104,7 +104,7 @@ def test_a_unit_does_not_mind_a_damaged_cache(name: str, tmp_path: Path) -> None
         "methods: {chain_simulation: {horizon: 2000}}\n"
     )
     output = tmp_path / "unit.jsonl"
-    command = ("-m", "manyserver", "unit", "small", "chain_simulation_beta1", str(output))
+    command = ("-m", "manyserver", "unit", "small", "chain_simulation/beta1", str(output))
     assert "1 computed, 0 reused, 0 failed" in run(tmp_path, *command)
     before = output.read_bytes()
     files = [path for path in tmp_path.glob(".cache/numba/**/*.nb*") if path.is_file()]

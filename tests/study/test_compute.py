@@ -18,7 +18,7 @@ from manyserver.study.storage.store import Store, WriteError
 from manyserver.study.storage.unit_file import Header, expected_header, read_header, read_unit
 from manyserver.study.study import read_study
 
-UNIT = "mean_field_scheme1-d-2-2_limit"
+UNIT = "mean_field/scheme1-d-2-2_limit"
 
 
 class Run:
@@ -91,7 +91,7 @@ def test_a_damaged_point_is_computed_again(write_study: Any, run: Run) -> None:
 def test_points_that_another_job_computes_come_last_and_are_reused(
     write_study: Any, tmp_path: Path, run: Run
 ) -> None:
-    unit = read_study(write_study({"unit": []})).units["mean_field"]
+    unit = read_study(write_study({"unit": []})).units["mean_field/all"]
     other = Run(tmp_path / "other")
     other(unit)
     found = other.store.find(unit.points)

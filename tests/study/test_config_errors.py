@@ -271,7 +271,7 @@ def test_the_command_tells_sizes_and_snapped_floats(write_study: Any) -> None:
     assert result.exit_code == 0
     note, size = result.output.splitlines()
     assert note == f"{path}: speed = 0.666667 is read as 2/3"
-    told = r"small: 4 points in 2 units; 4 to compute: some \d+ s of CPU time, 1.5 GB for each job"
+    told = r"small: 4 points in 2 units; 4 to compute: some \d+ s of CPU time, 1 GB for each job"
     assert re.fullmatch(told, size)
 
 

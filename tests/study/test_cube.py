@@ -143,5 +143,6 @@ def test_a_result_that_is_not_good_enough_says_so(
             for point in unit.points
         ]
         files.append(tmp_path / f"{name}.jsonl")
+        files[-1].parent.mkdir()
         files[-1].write_text("".join(lines))
     assert set(build_cube(study, files).status.values.ravel().tolist()) == {expected}

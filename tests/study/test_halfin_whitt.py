@@ -72,10 +72,10 @@ def test_a_study_is_the_product_of_its_axes(write_regime: WriteRegime) -> None:
     assert labels[:4] == [("chain", beta, n) for beta in (1.0, 2.0) for n in (25, 100)]
     assert labels[4:] == [("diffusion", beta, None) for beta in (1.0, 2.0)]
     assert list(study.units) == [
-        f"{method}_beta{beta}" for method in ("chain", "diffusion") for beta in (1, 2)
+        f"{method}/beta{beta}" for method in ("chain", "diffusion") for beta in (1, 2)
     ]
     whole = read_study(write_regime(unit=[]))
-    assert list(whole.units) == ["chain", "diffusion"]
+    assert list(whole.units) == ["chain/all", "diffusion/all"]
     assert [point.id for point in whole.points] == [point.id for point in study.points]
 
 

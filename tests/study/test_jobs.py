@@ -85,7 +85,7 @@ def test_replications_are_reused(write: WriteStudy, tmp_path: Path) -> None:
 
 def test_the_cube_has_an_axis_of_jobs(write: WriteStudy, tmp_path: Path) -> None:
     study = read_study(write({"unit": ["jobs", "n_servers"]}))
-    assert "simulation_in-order_n4" in study.units
+    assert "simulation/in-order_n4" in study.units
     cube = built(study, tmp_path)
     assert cube.sojourn_mean.dims == (
         "method",

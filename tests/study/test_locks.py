@@ -8,6 +8,7 @@ import pytest
 
 from manyserver.study.storage.locks import FolderInUse, claimed, locked, sole_run
 
+SOURCE = Path(__file__).parents[2] / "src"
 HOLD = """
 import sys
 from pathlib import Path
@@ -18,15 +19,40 @@ with sole_run(Path(sys.argv[1])), claimed(Path(sys.argv[1]) / "claim", wait=Fals
     sys.stdin.read()
 """
 
+WALK = """
+import sys
 
-def test_locks_end_with_the_process_that_holds_them(tmp_path: Path) -> None:
-    source = Path(__file__).parents[2] / "src"
-    other = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path)],
+sys.modules |= dict.fromkeys(("fcntl", "grp", "pwd", "resource", "termios"))
+from importlib import import_module
+from pkgutil import walk_packages
+
+import manyserver
+
+found = [module.name for module in walk_packages(manyserver.__path__, "manyserver.")]
+for name in found:
+    if not name.endswith("__main__"):
+        import_module(name)
+print("manyserver.study.storage.locks" in found)
+"""
+
+
+def run(code: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Run a program that can import the package."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(source)},
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
     )
+
+
+def test_nothing_that_is_imported_needs_posix() -> None:
+    said, _ = run(WALK).communicate()
+    assert said == b"True\n"
+
+
+def test_locks_end_with_the_process_that_holds_them(tmp_path: Path) -> None:
+    other = run(HOLD, str(tmp_path))
     assert other.stdout is not None and other.stdin is not None
     assert other.stdout.readline() == b"True\n"
     with claimed(tmp_path / "claim", wait=False) as held:

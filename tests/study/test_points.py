@@ -113,18 +113,18 @@ def units_of(study: Study) -> list[tuple[str, int]]:
 
 def test_units_share_the_axes_that_the_study_names(write_study: Any) -> None:
     assert units_of(read_study(write_study(BOTH))) == [
-        ("mean_field_scheme1-d-2-2_limit", 2),
-        ("mean_field_hybrid-sq-d-2_limit", 2),
-        ("simulation_scheme1-d-2-2_n10", 2),
-        ("simulation_scheme1-d-2-2_n20", 2),
-        ("simulation_hybrid-sq-d-2_n10", 2),
-        ("simulation_hybrid-sq-d-2_n20", 2),
+        ("mean_field/scheme1-d-2-2_limit", 2),
+        ("mean_field/hybrid-sq-d-2_limit", 2),
+        ("simulation/scheme1-d-2-2_n10", 2),
+        ("simulation/scheme1-d-2-2_n20", 2),
+        ("simulation/hybrid-sq-d-2_n10", 2),
+        ("simulation/hybrid-sq-d-2_n20", 2),
     ]
     assert units_of(read_study(write_study({**BOTH, "unit": ["arrival_rate"]}))) == [
-        ("mean_field_arrival_rate0.5", 2),
-        ("mean_field_arrival_rate0.7", 2),
-        ("simulation_arrival_rate0.5", 4),
-        ("simulation_arrival_rate0.7", 4),
+        ("mean_field/arrival_rate0.5", 2),
+        ("mean_field/arrival_rate0.7", 2),
+        ("simulation/arrival_rate0.5", 4),
+        ("simulation/arrival_rate0.7", 4),
     ]
 
 
@@ -132,12 +132,12 @@ def test_labels_that_give_the_same_file_name_are_told_apart(write_study: Any) ->
     study = read_study(write_study({"policies.0.label": "a b", "policies.1.label": "a-b"}))
     names = list(study.units)
     assert len(names) == 2
-    assert all(name.startswith("mean_field_a-b_limit_") for name in names)
+    assert all(name.startswith("mean_field/a-b_limit_") for name in names)
 
 
 def test_a_unit_says_how_many_points_it_has_and_which(write_study: Any) -> None:
     study = read_study(write_study())
-    unit = study.units["mean_field_scheme1-d-2-2_limit"]
+    unit = study.units["mean_field/scheme1-d-2-2_limit"]
     count, mark = unit.summary.rsplit(" ", 1)
     assert count == "2 points"
     assert mark.startswith("#") and len(mark) == 9

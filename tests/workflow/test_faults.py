@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.workflow.conftest import Project
 
 NewProject = Callable[[], "Project"]
-UNIT = "results/tiny/units/mean_field_limit.jsonl"
+UNIT = "results/tiny/units/mean_field/limit.jsonl"
 OBEDIENT = """        from pathlib import Path
         from time import sleep
 
@@ -60,7 +60,7 @@ def workers(run: subprocess.Popen[str]) -> list[int]:
 
 def start_until_it_waits(project: "Project") -> subprocess.Popen[str]:
     """Start a run, and return when it computes a point that waits for `hold`."""
-    state = project.folder / "results" / "tiny" / "logs" / "mean_field_limit.json"
+    state = project.folder / "results" / "tiny" / "logs" / "mean_field/limit.json"
     # It would be that of the run before.
     state.unlink(missing_ok=True)
     run = project.start("snakemake", "--cores", "1", UNIT)
@@ -163,7 +163,7 @@ def test_what_is_damaged_or_failed_is_made_again(
 ) -> None:
     project = finished[0].copied(tmp_path / "project")
     results = project.folder / "results" / "tiny"
-    unit, cube = results / "units" / "mean_field_limit.jsonl", results / "cube.nc"
+    unit, cube = results / "units" / "mean_field/limit.jsonl", results / "cube.nc"
     figure = results / "figures" / "sojourn_against_load.png"
     files = {path: path.read_bytes() for path in (unit, cube, figure)}
 

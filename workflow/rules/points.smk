@@ -1,30 +1,35 @@
-# Compute the points of one unit that the store in results/points does not have.
+# Compute the points of one unit that the store in results/points does not have. Every method has a
+# rule of its own, with the threads, memory and time that it declares.
 
 
-rule unit:
-    output:
-        "results/{study}/units/{unit}.jsonl",
-    log:
-        "results/{study}/logs/{unit}.log",
-    benchmark:
-        "results/{study}/benchmarks/{unit}.tsv"
-    conda:
-        ENVIRONMENT
-    threads: THREADS
-    resources:
-        runtime=lambda wildcards, threads, attempt: job_minutes(
-            PLAN.study(wildcards.study).unit(wildcards.unit), STORE, threads, attempt
-        ),
-        mem_mb=lambda wildcards, threads, attempt: job_memory(
-            PLAN.study(wildcards.study).units[wildcards.unit], threads, attempt
-        ),
-    params:
-        points=lambda wildcards: PLAN.study(wildcards.study)
-        .unit(wildcards.unit)
-        .summary,
-        code=lambda wildcards: PLAN.study(wildcards.study).unit(wildcards.unit).code,
-    message:
-        "{wildcards.study}: compute {params.points} of {wildcards.unit}"
-    shell:
-        '"$PYTHON" -m manyserver unit {wildcards.study:q} {wildcards.unit:q}'
-        " {output:q} --threads {threads} --log {log:q}"
+for method in METHODS:
+
+    rule:
+        name:
+            method
+        output:
+            "results/{study}/units/{method}/{unit}.jsonl",
+        log:
+            "results/{study}/logs/{method}/{unit}.log",
+        benchmark:
+            "results/{study}/benchmarks/{method}/{unit}.tsv"
+        wildcard_constraints:
+            method=method,
+        conda:
+            ENVIRONMENT
+        threads: PLAN.threads(method, CORES)
+        resources:
+            runtime=lambda wildcards, threads, attempt: job_minutes(
+                PLAN.unit(*wildcards), STORE, threads, attempt
+            ),
+            mem_mb=lambda wildcards, threads, attempt: job_memory(
+                PLAN.unit(*wildcards), threads, attempt
+            ),
+        params:
+            points=lambda wildcards: PLAN.unit(*wildcards).summary,
+            code=lambda wildcards: PLAN.unit(*wildcards).code,
+        message:
+            "{wildcards.study}: compute {params.points} of {wildcards.method}/{wildcards.unit}"
+        shell:
+            '"$PYTHON" -m manyserver unit {wildcards.study:q} {wildcards.method:q}/{wildcards.unit:q}'
+            " {output:q} --threads {threads} --log {log:q}"

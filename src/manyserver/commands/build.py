@@ -76,7 +76,7 @@ def unit(
     from manyserver.study.study import read_study
 
     chosen = read_study(study_path(folder, study)).unit(unit)
-    use_kernel_cache(chosen.points[0].method, KERNELS)
+    use_kernel_cache(chosen.method, KERNELS)
     # Python would wait for the points being computed; those that are done are stored already.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with ExitStack() as stack:

@@ -112,6 +112,13 @@ class Method(ABC, Generic[P, Options]):
     seconds : tuple of float
         CPU time of a point, and of the longest ones, on a computer of 2024: a guess until points
         are stored.
+    threads : int
+        Points of a unit that a job of a cluster computes at a time; 1 where Python's lock lets
+        only one be computed.
+    memory_mb : int
+        Megabytes of a job, besides what :meth:`memory` says.
+    minutes : int
+        Time of a job, besides that of its points: to start, to compile and to write.
     """
 
     name: ClassVar[str]
@@ -125,6 +132,9 @@ class Method(ABC, Generic[P, Options]):
     primary_variable: ClassVar[str] = "sojourn_mean"
     takes_sizes: ClassVar[bool] = False
     seconds: ClassVar[tuple[float, float]] = (0.2, 2.0)
+    threads: ClassVar[int] = 1
+    memory_mb: ClassVar[int] = 1000
+    minutes: ClassVar[int] = 2
 
     @abstractmethod
     def compute(self, problem: P, options: Options, draws: Draws) -> "xr.Dataset":
@@ -168,5 +178,5 @@ class Method(ABC, Generic[P, Options]):
         return None
 
     def memory(self, problem: P) -> float:
-        """Return the bytes that a point takes; 0 if it is no more than any job does."""
+        """Return the bytes that a point takes; 0 if `memory_mb` is enough for all."""
         return 0.0

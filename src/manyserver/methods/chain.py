@@ -38,6 +38,7 @@ class Chain(HalfinWhittMethod[Options]):
     title = "Exact law of join the shortest queue, at finite n_servers."
     role = Role.EXACT
     options_class = Options
+    memory_mb = 1500
 
     def skip_reason(self, problem: HalfinWhittProblem, options: Options) -> str:
         """Say if there would be too many states."""

@@ -37,6 +37,9 @@ class ChainSimulation(HalfinWhittMethod[Options]):
     options_class = Options
     random = True
     compiles = True
+    threads = 4
+    memory_mb = 1500
+    minutes = 3
 
     def skip_reason(self, problem: HalfinWhittProblem, options: Options) -> str:
         """Say if there are too many servers."""

@@ -53,6 +53,9 @@ class Simulation(Method[DispatchingProblem, Options]):
     seconds = (0.15, 10.0)
     random = True
     compiles = True
+    threads = 4
+    memory_mb = 1500
+    minutes = 3
     # A run starts at the mean-field fixed point and warms up for several relaxation times, until
     # the start is forgotten up to an error far below the half-width. So other code for the mean
     # field gives another draw from the same law: the stored points stay as good as new ones.

@@ -210,13 +210,18 @@ class Unit:
     Parameters
     ----------
     name : str
-        Name of its file; unique in the study.
+        Its method and the name of its file, as ``METHOD/NAME``; unique in the study.
     points : tuple of Point
         In the order of the study.
     """
 
     name: str
     points: tuple[Point, ...]
+
+    @property
+    def method(self) -> str:
+        """Name of the method that computes them."""
+        return self.name.partition("/")[0]
 
     @property
     def n_wanted(self) -> int:
@@ -259,12 +264,16 @@ def units(points: Iterable[Point], axes: Sequence[str], most: int | None = None)
         groups.setdefault(group, []).append(point)
     names = {group: _slug(group, axes) for group in groups}
     # On some file systems, names that differ in case alone are one file.
-    taken = Counter(slug.lower() for slug in names.values())
+    taken = Counter((method, slug.lower()) for (method, *_), slug in names.items())
     found: list[Unit] = []
     for group, slug in names.items():
-        plain = taken[slug.lower()] == 1 and len(slug) <= LONGEST and not REPEATED.search(slug)
+        plain = (
+            taken[group[0], slug.lower()] == 1
+            and len(slug) <= LONGEST
+            and not REPEATED.search(slug)
+        )
         name = slug if plain else f"{slug[: LONGEST - 9]}_{digest(canonical(group))[:8]}"
-        found += _parts(Unit(name, tuple(groups[group])), most)
+        found += _parts(Unit(f"{group[0]}/{name}", tuple(groups[group])), most)
     return found
 
 
@@ -277,16 +286,15 @@ def _parts(unit: Unit, most: int | None) -> list[Unit]:
 
 
 def _slug(group: tuple[object, ...], axes: Sequence[str]) -> str:
-    method, *values = group
-    parts = [str(method)]
-    for axis, value in zip(axes, values, strict=True):
+    parts = []
+    for axis, value in zip(axes, group[1:], strict=True):
         if axis == "n_servers":
             parts.append("limit" if value is None else f"n{value}")
         elif isinstance(value, float):
             parts.append(f"{axis}{value:.12g}")
         else:
             parts.append(re.sub(r"[^A-Za-z0-9.]+", "-", str(value)).strip("-."))
-    return "_".join(parts)
+    return "_".join(parts) or "all"
 
 
 def point_name(point: Point) -> str:

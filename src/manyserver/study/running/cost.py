@@ -34,12 +34,8 @@ COMPILE_SECONDS = 20.0
 """Time that it takes to compile the kernels of a method."""
 MOST_READ = 500
 """Points of other cells that are looked at."""
-START_MINUTES = 3
-"""What a job may need to start, compile and write."""
 SAFETY = 3
 """A job may take this many times what is expected before it is stopped and tried again."""
-MEMORY = 1500
-"""Megabytes of a job, besides those for each server of a large simulation."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +88,7 @@ class Timings:
         seconds = 0.0
         for unit in units:
             seconds += START_SECONDS
-            method = unit.points[0].method
+            method = unit.method
             kernel, compiles = kernel_cache(method, self.kernels), methods.load(method).compiles
             if compiles and kernel not in self._compiled and not kernel.exists():
                 self._compiled.add(kernel)
@@ -163,7 +159,7 @@ def expected(unit: Unit, timings: Timings) -> Expected:
     costs = [timings.cost(point) for point in wanted if point.id not in found]
     known = bool(costs) and not any(cost.guessed for cost in costs)
     mean = sum(cost.typical for cost in costs) / len(costs) if known else None
-    return Expected(len(wanted), unit.points[0].method, mean)
+    return Expected(len(wanted), unit.method, mean)
 
 
 class Left(NamedTuple):
@@ -233,7 +229,8 @@ def job_minutes(unit: Unit, store: Store, threads: int, attempt: int) -> int:
     costs = [timings.cost(point).worst for point in wanted if point.id not in found]
     # No more threads than points help, and none helps the longest of them.
     seconds = max([sum(costs) / threads, *costs])
-    return ceil(START_MINUTES + SAFETY * seconds / 60) << (attempt - 1)
+    minutes = methods.load(unit.method).minutes
+    return ceil(minutes + SAFETY * seconds / 60) << (attempt - 1)
 
 
 def job_memory(unit: Unit, threads: int, attempt: int) -> int:
@@ -249,6 +246,7 @@ def job_memory(unit: Unit, threads: int, attempt: int) -> int:
         1 for the first.
     """
     wanted = [point for point in unit.points if not point.left_out]
-    needed = (methods.load(point.method).memory(point.subject.problem) for point in wanted)
-    own = max(needed, default=0.0) * min(threads, len(wanted)) / 1e6
-    return ceil(MEMORY + own) << (attempt - 1)
+    method = methods.load(unit.method)
+    needed = max((method.memory(point.subject.problem) for point in wanted), default=0.0)
+    own = needed * min(threads, len(wanted)) / 1e6
+    return ceil(method.memory_mb + own) << (attempt - 1)

@@ -1,19 +1,35 @@
 """Locks that end with the process that holds them, so that a crash leaves none behind."""
 
-import fcntl
 import os
 import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import FileIO
+from io import FileIO, IOBase
 from pathlib import Path
 
 __all__ = ["FolderInUse", "claimed", "locked", "sole_run"]
 
+POLL_SECONDS = 0.01
+"""Time between two attempts to lock a file."""
+
 
 class FolderInUse(Exception):
     """Raised when another run builds the same results."""
+
+
+def _lock(stream: IOBase, wait: bool) -> bool:
+    """Lock an open file until it is closed, at the latest by the end of the process.
+
+    Returns
+    -------
+    bool
+        Whether it is locked; false if another process has it and waiting is not wanted.
+    """
+    # Imported here as it takes longer than reading a study.
+    from filelock import lock_descriptor
+
+    return lock_descriptor(stream.fileno(), blocking=wait, poll_interval=POLL_SECONDS)
 
 
 @contextmanager
@@ -28,7 +44,7 @@ def locked(path: Path) -> Iterator[FileIO]:
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         with path.open("ab+", buffering=0) as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
+            _lock(stream, wait=True)
             # Another process may have put a new file in its place meanwhile.
             if _is_at(stream, path):
                 yield stream
@@ -54,9 +70,7 @@ def claimed(path: Path, wait: bool) -> Iterator[bool]:
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         with path.open("ab", buffering=0) as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            except BlockingIOError:
+            if not _lock(stream, wait):
                 yield False
                 return
             if not _is_at(stream, path):
@@ -87,14 +101,12 @@ def sole_run(folder: Path) -> Iterator[None]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("a+", errors="replace") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _lock(stream, wait=False):
             stream.seek(0)
             raise FolderInUse(
                 f"{folder}: another run builds these results ({stream.read().strip()}); "
                 "wait until it has ended, or stop it"
-            ) from None
+            )
         stream.truncate(0)
         began = time.strftime("%Y-%m-%d %H:%M:%S")
         stream.write(f"process {os.getpid()} on {socket.gethostname()} since {began}")
