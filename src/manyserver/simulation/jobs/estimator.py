@@ -43,7 +43,7 @@ from manyserver.variables import DECILES, QUANTILES
 
 __all__ = ["JobsEstimator"]
 
-MOST_TO_RESOLVE = 10_000_000
+MOST_TO_RESOLVE = 100_000_000
 """Jobs after which a quantile without an interval is taken to be beyond all bins."""
 RARE = 0.001
 """The warm-up lasts until jobs that are larger than all but this part of the work in service at a
