@@ -36,10 +36,28 @@ def with_plugins(text):
     return re.sub(r"^\.\. plugins:: (\S+)$", directives, text, flags=re.MULTILINE)
 
 
+def with_variables(text):
+    """Replace each line ``.. variables:: MODULE`` by a table of its schema."""
+
+    def table(match):
+        schema = import_module(match[1]).SCHEMA
+        yield "| variable | meaning | symbol | units | dimensions | purpose |"
+        yield "|---|---|---|---|---|---|"
+        for name, one in sorted(schema.variables.items()):
+            symbol = f"${one.symbol}$" if one.symbol else ""
+            dims = ", ".join(one.dims)
+            purpose = one.purpose.value
+            yield f"| `{name}` | {one.long_name} | {symbol} | {one.units} | {dims} | {purpose} |"
+
+    return re.sub(
+        r"^\.\. variables:: (\S+)$", lambda match: "\n".join(table(match)), text, flags=re.MULTILINE
+    )
+
+
 def setup(app):
-    """Read all pages with the plug-ins in them."""
+    """Read all pages with the plug-ins and the variables in them."""
 
     def read(app, name, source):
-        source[0] = with_plugins(source[0])
+        source[0] = with_variables(with_plugins(source[0]))
 
     app.connect("source-read", read)

@@ -1,18 +1,18 @@
-"""Every variable a result can hold: its dimensions, unit, symbol and meaning.
+"""Every variable that a result on dispatching policies can hold.
 
-Methods hand bare arrays to :func:`labelled`, which checks them against this registry and adds
+Methods hand bare arrays to :func:`labelled`, which checks them against the schema and adds
 names, units and coordinates, so that all results look the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from manyserver.model import System
+from manyserver.schema import HALF_WIDTH, Purpose, Schema, Suffix, Variable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,17 +22,12 @@ __all__ = [
     "DECILES",
     "DIFFERENCE",
     "DIMENSIONS",
-    "HALF_WIDTH",
     "QUANTILES",
     "REFINED",
-    "VARIABLES",
-    "Variable",
+    "SCHEMA",
     "labelled",
-    "lookup",
 ]
 
-HALF_WIDTH = "_half_width"
-"""Suffix of the variable that holds the half-width of another one's 95 % interval."""
 CORRECTION = "_correction"
 """Suffix of the coefficient c of 1/N in a variable, x_N = x + c/N with N servers."""
 DIFFERENCE = "_difference"
@@ -40,37 +35,8 @@ DIFFERENCE = "_difference"
 REFINED = "_refined"
 """Suffix of a variable to order 1/N, at the number of servers asked for."""
 
-_MEANING = {
-    HALF_WIDTH: "95 % half-width",
-    DIFFERENCE: "difference from another run",
-    CORRECTION: "coefficient of 1/N, N servers",
-    REFINED: "mean field with the 1/N correction",
-}
-
-
-@dataclass(frozen=True)
-class Variable:
-    """One variable of a result.
-
-    Parameters
-    ----------
-    dims : tuple of str
-        Its dimensions; results over time or over a study have further ones before these.
-    units : str
-        In terms of ``jobs`` and ``time`` (mean job size divided by speed 1); ``"1"`` for none.
-    symbol : str
-        As the papers write it, for figures.
-    long_name : str
-        One line of plain words.
-    """
-
-    dims: tuple[str, ...]
-    units: str
-    symbol: str
-    long_name: str
-
-
-VARIABLES: dict[str, Variable] = {
+DIAGNOSTIC, RELATIVE_ERROR = Purpose.DIAGNOSTIC, Purpose.RELATIVE_ERROR
+_VARIABLES = {
     "queue_tail": Variable(
         ("pool", "level"), "1", "u_k^{(j)}", "fraction of the pool's servers with at least k jobs"
     ),
@@ -159,11 +125,11 @@ VARIABLES: dict[str, Variable] = {
         "mean sojourn time over the time alone at a server of speed 1, by size",
     ),
     "little_residual": Variable(
-        (), "1", "", "relative difference of the time in system, by jobs and by servers"
+        (), "1", "", "relative difference of the time in system, by jobs and by servers", DIAGNOSTIC
     ),
-    "n_jobs": Variable((), "1", "n", "accepted jobs that arrived while measuring"),
+    "n_jobs": Variable((), "1", "n", "accepted jobs that arrived while measuring", DIAGNOSTIC),
     "n_unfinished": Variable(
-        (), "1", "", "of these, jobs that had not left when the simulation ended"
+        (), "1", "", "of these, jobs that had not left when the simulation ended", DIAGNOSTIC
     ),
     "joining_rate": Variable(
         ("pool", "level"),
@@ -171,24 +137,33 @@ VARIABLES: dict[str, Variable] = {
         r"\lambda_k^{(j)}",
         "arrivals per unit of time to one server of the pool that holds k jobs",
     ),
-    "residual": Variable((), "1", "r", "relative imbalance of the flows"),
+    "residual": Variable((), "1", "r", "relative imbalance of the flows", RELATIVE_ERROR),
     "truncation_error": Variable(
-        (), "1", r"\epsilon", "relative error of the mean number of jobs from levels left out"
+        (),
+        "1",
+        r"\epsilon",
+        "relative error of the mean number of jobs from levels left out",
+        RELATIVE_ERROR,
     ),
-    "simulated_time": Variable((), "time", "T", "measured time, all replications"),
-    "n_events": Variable((), "1", "n_e", "arrivals and departures while measuring"),
-    "n_replications": Variable((), "1", "R", "independent runs behind the half-widths"),
-    "n_batches": Variable((), "1", "b", "batches behind the half-widths"),
-    "n_controls": Variable((), "1", "p", "control variates behind the half-widths"),
+    "simulated_time": Variable((), "time", "T", "measured time, all replications", DIAGNOSTIC),
+    "n_events": Variable((), "1", "n_e", "arrivals and departures while measuring", DIAGNOSTIC),
+    "n_replications": Variable((), "1", "R", "independent runs behind the half-widths", DIAGNOSTIC),
+    "n_batches": Variable((), "1", "b", "batches behind the half-widths", DIAGNOSTIC),
+    "n_controls": Variable((), "1", "p", "control variates behind the half-widths", DIAGNOSTIC),
     "autocorrelation_time": Variable(
         (),
         "time",
         r"\tau",
         "autocorrelation time of the number of jobs, if batches need it",
+        DIAGNOSTIC,
     ),
-    "interval_reliable": Variable((), "1", "", "whether the half-widths rest on enough batches"),
-    "precision_met": Variable((), "1", "", "whether the precision asked for was reached"),
-    "n_states": Variable((), "1", "", "states of the Markov chain"),
+    "interval_reliable": Variable(
+        (), "1", "", "whether the half-widths rest on enough batches", DIAGNOSTIC
+    ),
+    "precision_met": Variable(
+        (), "1", "", "whether the precision asked for was reached", DIAGNOSTIC
+    ),
+    "n_states": Variable((), "1", "", "states of the Markov chain", DIAGNOSTIC),
     "queue_tail_covariance": Variable(
         ("pool", "level", "other_pool", "other_level"),
         "1",
@@ -211,16 +186,28 @@ VARIABLES: dict[str, Variable] = {
         "N times the covariance over time of the fractions of servers with k and with l jobs",
     ),
     "variance_ratio": Variable(
-        (), "1", "", "variance of the difference of two independent runs, over that of this one"
+        (),
+        "1",
+        "",
+        "variance of the difference of two independent runs, over that of this one",
+        DIAGNOSTIC,
     ),
     "variance_ratio_plain": Variable(
-        (), "1", "", "the same for independent runs without control variates"
+        (), "1", "", "the same for independent runs without control variates", DIAGNOSTIC
     ),
     "refinement_residual": Variable(
-        (), "1", "", "largest relative error of the conservation laws at order 1/N"
+        (), "1", "", "largest relative error of the conservation laws at order 1/N", RELATIVE_ERROR
     ),
 }
-"""The registry, by name."""
+SCHEMA = Schema(
+    _VARIABLES,
+    {
+        HALF_WIDTH: Suffix("95 % half-width", Purpose.HALF_WIDTH),
+        DIFFERENCE: Suffix("difference from another run"),
+        CORRECTION: Suffix("coefficient of 1/N, N servers"),
+        REFINED: Suffix("mean field with the 1/N correction"),
+    },
+)
 
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 """Coordinates of ``quantile`` unless others are asked for."""
@@ -233,28 +220,6 @@ DIMENSIONS: dict[str, dict[str, str]] = {
     "size_decile": {"units": "1", "long_name": "tenth of the jobs, by size, the smallest first"},
 }
 """Attributes of dimensions that a method gives the coordinates of."""
-
-
-def lookup(name: str) -> Variable:
-    """Return the description of a variable, or of its half-width, correction or refinement.
-
-    Raises
-    ------
-    KeyError
-        If there is no such variable.
-
-    Examples
-    --------
-    >>> lookup("sojourn_mean_half_width").long_name
-    "95 % half-width: mean sojourn time of a job (Little's law)"
-    """
-    if name in VARIABLES:
-        return VARIABLES[name]
-    for suffix, meaning in _MEANING.items():
-        if name.endswith(suffix):
-            base = lookup(name.removesuffix(suffix))
-            return Variable(base.dims, base.units, "", f"{meaning}: {base.long_name}")
-    raise KeyError(name)
 
 
 def labelled(
@@ -292,21 +257,11 @@ def labelled(
     # Imported here so that a study can be checked without waiting for xarray.
     import xarray as xr
 
-    lead = () if time is None else ("time",)
-    data = {}
-    levels = 0
-    for name, value in values.items():
-        variable = lookup(name)
-        array = np.asarray(value)
-        dims = lead + variable.dims
-        if array.ndim != len(dims):
-            raise ValueError(f"{name}: has shape {array.shape}; must have dimensions {dims}")
-        if "level" in dims:
-            levels = max(levels, array.shape[dims.index("level")])
-        described = {"units": variable.units, "long_name": variable.long_name}
-        if variable.symbol:
-            described["symbol"] = variable.symbol
-        data[name] = (dims, array, described)
+    data = SCHEMA.described(values, () if time is None else ("time",))
+    levels = max(
+        (array.shape[dims.index("level")] for dims, array, _ in data.values() if "level" in dims),
+        default=0,
+    )
     known = _coordinates(system, levels, time)
     for dim, values_along in (coords or {}).items():
         known[dim] = (dim, values_along, DIMENSIONS[dim])

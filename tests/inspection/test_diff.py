@@ -5,7 +5,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import manyserver as ms
 from manyserver.inspection.diff import compare_cubes
+from manyserver.schema import Purpose
+from manyserver.study import models
 
 if TYPE_CHECKING:
     from tests.inspection.conftest import Project
@@ -25,8 +28,50 @@ def write(path: Path, mean: np.ndarray, rates: list[float], batches: float = np.
         "status": (AXES, np.full(shape, "ok", dtype=object)),
     }
     coords = {"method": ["simulation", "mean_field"], "rate": rates}
-    xr.Dataset(variables, coords=coords).to_netcdf(path, engine="netcdf4")
+    cube = xr.Dataset(variables, coords=coords, attrs={"model": "dispatching"})
+    cube.to_netcdf(path, engine="netcdf4")
     return path
+
+
+@pytest.mark.parametrize("model", models.names())
+def test_what_is_compared_follows_from_its_purpose(model: str, tmp_path: Path) -> None:
+    """Values that differ by a half are told, and no others; none if its error is as large."""
+    schema = models.load(model).schema
+    values = schema.of_purpose(Purpose.VALUE, schema.variables)
+    relative = schema.of_purpose(Purpose.RELATIVE_ERROR, schema.variables)
+    others = [*values, *schema.of_purpose(Purpose.DIAGNOSTIC, schema.variables)]
+
+    def differing(errors: list[str]) -> set[str]:
+        files = []
+        for value in (1.0, 1.5):
+            found = dict.fromkeys(others, value) | dict.fromkeys(errors, 0.9)
+            cube = xr.Dataset({name: (AXES, [[one]]) for name, one in found.items()})
+            cube = cube.assign(status=(AXES, [["ok"]])).assign_attrs(model=model)
+            files.append(tmp_path / f"{value}.nc")
+            cube.assign_coords(method=["a"], rate=[1.0]).to_netcdf(files[-1], engine="netcdf4")
+        first, second = files
+        return {one.variable for one in compare_cubes(first, second, 0.05, 1e-9).differences}
+
+    assert differing([]) == set(values)
+    assert differing(relative) == set()
+    for place in range(len(schema.errors_of(""))):
+        assert differing([schema.errors_of(name)[place] for name in values]) == set()
+
+
+def test_two_runs_with_jobs_agree(tmp_path: Path) -> None:
+    """Of one study, with other random numbers: a false alarm in a hundred thousand seeds."""
+    system, policy = ms.System(0.5, [ms.Pool(1, 1)], n_servers=10), ms.policy("sq", d=2)
+    files = []
+    for seed in (1, 2):
+        run = ms.simulate(system, policy, discipline="ps", horizon=500, seed=seed)
+        cube = run.drop_attrs().expand_dims({"method": ["simulation"], "rate": [0.5]})
+        cube = cube.astype(float).assign_attrs(model="dispatching")
+        files.append(tmp_path / f"{seed}.nc")
+        cube.assign(status=(AXES, [["ok"]])).to_netcdf(files[-1], engine="netcdf4")
+    first, second = files
+    found = compare_cubes(first, second, level=1e-5, relative=1e-9)
+    assert found.simulated > 20
+    assert found.differences == []
 
 
 def test_equal_laws_are_seldom_called_different(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import xarray as xr
 import manyserver as ms
 from manyserver.policies import Policy
 from manyserver.policies.pull import Pull
+from manyserver.schema import HALF_WIDTH
 from manyserver.simulation.pull_replica import PullReplica
-from manyserver.variables import HALF_WIDTH
 
 SLOW_AND_FAST = [ms.Pool("1/2", "1/5", buffer=2), ms.Pool("1/2", "9/5", buffer=3)]
 ONE = [ms.Pool(1, 1)]

@@ -47,7 +47,7 @@ def test_every_variable_is_described(cube: Path) -> None:
             if name in data.dimensions and variable.dtype is not str:
                 # CF 2.5.1: coordinates have no missing values.
                 assert "_FillValue" not in variable.ncattrs()
-        assert data["sojourn_mean"].ancillary_variables == "status"
+        assert data["sojourn_mean"].ancillary_variables == "status sojourn_mean_half_width"
 
 
 def test_values_are_compressed_in_parts_that_are_read_alone(cube: Path) -> None:

@@ -199,10 +199,11 @@ def student_error(place: "xr.Dataset", variable: str) -> tuple[float, float]:
     width = half_width(place, variable)
     if width == 0 or "n_batches" not in place or np.isnan(place["n_batches"]):
         return width / NORMAL_QUANTILE, np.inf
-    from scipy.special import stdtrit
+    # Imported here as it imports scipy.
+    from manyserver.statistics.estimates import standard_error
 
     freedom = max(1.0, float(place["n_batches"]) - 1 - float(place["n_controls"]))
-    return width / float(stdtrit(freedom, 0.975)), freedom
+    return float(standard_error(width, freedom)), freedom
 
 
 def known_levels(tail: np.ndarray) -> np.ndarray:

@@ -8,7 +8,8 @@ with the degrees of freedom :math:`f` behind it. Two values differ if
 with the smaller of the two :math:`f` and the number :math:`m` of values compared, so that two
 cubes of the same laws are called different with a probability of at most :math:`\alpha`
 (Bonferroni). A value without a half-width is compared with the relative error that its method
-states (residual and truncation) or with a tolerance, whichever is larger.
+states (residual and truncation) or with a tolerance, whichever is larger, and with the bound of
+its error. What each variable of a cube is for, its schema says; diagnostics are not compared.
 """
 
 from collections.abc import Iterator
@@ -18,26 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from manyserver.variables import HALF_WIDTH
+from manyserver.schema import ERROR, HALF_WIDTH, Purpose
+from manyserver.study import models
 
 __all__ = ["Difference", "compare_cubes", "diff_report"]
-
-ERRORS = ("residual", "truncation_error", "refinement_residual")
-"""Variables with relative errors of deterministic methods."""
-NOT_COMPARED = (
-    *ERRORS,
-    "point_seed",
-    "simulated_time",
-    "n_events",
-    "n_replications",
-    "n_batches",
-    "n_controls",
-    "n_states",
-    "autocorrelation_time",
-    "interval_reliable",
-    "precision_met",
-)
-"""Variables that say how a value was computed."""
 
 
 @dataclass(frozen=True)
@@ -128,13 +113,11 @@ def _compare(a: Any, b: Any, level: float, relative: float) -> Comparison:
     ]
     common = {axis: [v for v in a[axis].values if v in b[axis].values] for axis in axes}
     a, b = a.sel(common), b.sel(common)
-    names = sorted(
-        str(name)
-        for name in {*a.data_vars, *b.data_vars}
-        if name in a and name in b and a[name].dtype.kind == "f"
-        if not str(name).endswith(HALF_WIDTH) and name not in NOT_COMPARED
-    )
-    pairs = {name: _aligned(a, b, name, axes) for name in names}
+    schema = models.load(a.attrs["model"]).schema
+    both = [str(name) for name in a.data_vars if name in b and a[name].dtype.kind == "f"]
+    names = sorted(schema.of_purpose(Purpose.VALUE, both))
+    relative_errors = schema.of_purpose(Purpose.RELATIVE_ERROR, both)
+    pairs = {name: _aligned(a, b, name, axes, relative_errors) for name in names}
     tests = sum(int(_simulated(pair).sum()) for pair in pairs.values())
     for names_of, x, y in ((only[0], a, b), (only[1], b, a)):
         alone = _computed(x, names, axes) & ~_computed(y, names, axes)
@@ -167,11 +150,15 @@ class _Pair:
     first: np.ndarray
     second: np.ndarray
     errors: tuple[np.ndarray, np.ndarray]
-    stated: np.ndarray
+    """Standard errors."""
+    relative: np.ndarray
+    """Sum of both relative errors."""
+    bound: np.ndarray
+    """Sum of both bounds of the error."""
     freedom: np.ndarray
 
 
-def _aligned(a: Any, b: Any, name: str, axes: list[str]) -> _Pair:
+def _aligned(a: Any, b: Any, name: str, axes: list[str], relative_errors: list[str]) -> _Pair:
     """Give the values of both cubes the same shape; what only one has is NaN in the other."""
     both = [x[name].transpose(*axes, ...).values for x in (a, b)]
     shape = tuple(max(sizes) for sizes in zip(*(v.shape for v in both), strict=True))
@@ -188,21 +175,26 @@ def _aligned(a: Any, b: Any, name: str, axes: list[str]) -> _Pair:
         values = cube[key].transpose(*axes, ...).values.astype(float)
         return np.where(np.isnan(values), missing, values).reshape(values.shape + inner)
 
-    width = f"{name}{HALF_WIDTH}"
-    widths = [
-        fill(x[width].transpose(*axes, ...).values) if width in x else fill(v * np.nan)
-        for x, v in zip((a, b), both, strict=True)
-    ]
-    freedom = [outer(x, "n_batches", np.inf) - 1 - outer(x, "n_controls", 0.0) for x in (a, b)]
-    stated = sum(outer(x, key, 0.0) for x in (a, b) for key in ERRORS)
-    from scipy.special import stdtrit
+    def beside(suffix: str) -> list[np.ndarray]:
+        """Return the error of a kind in each cube; NaN where there is none."""
+        return [
+            fill(x[name + suffix].transpose(*axes, ...).values)
+            if name + suffix in x
+            else fill(v * np.nan)
+            for x, v in zip((a, b), both, strict=True)
+        ]
 
-    errors = [w / stdtrit(np.maximum(f, 1), 0.975) for w, f in zip(widths, freedom, strict=True)]
+    # Imported here as it imports scipy.
+    from manyserver.statistics.estimates import standard_error
+
+    freedom = [outer(x, "n_batches", np.inf) - 1 - outer(x, "n_controls", 0.0) for x in (a, b)]
+    errors = [standard_error(w, f) for w, f in zip(beside(HALF_WIDTH), freedom, strict=True)]
     return _Pair(
         fill(both[0]),
         fill(both[1]),
         (errors[0], errors[1]),
-        np.asarray(stated),
+        np.asarray(sum(outer(x, key, 0.0) for x in (a, b) for key in relative_errors)),
+        np.asarray(sum(np.nan_to_num(bound) for bound in beside(ERROR))),
         np.minimum(*freedom),
     )
 
@@ -219,7 +211,7 @@ def _allowed(pair: _Pair, level: float, relative: float) -> np.ndarray:
     size = np.maximum(np.abs(pair.first), np.abs(pair.second))
     # An infinite value agrees with itself alone.
     size = np.where(np.isinf(size), 0.0, size)
-    exact: np.ndarray = np.maximum(relative, pair.stated) * size
+    exact: np.ndarray = np.maximum(relative, pair.relative) * size + pair.bound
     error = np.hypot(*(np.nan_to_num(e, nan=0.0) for e in pair.errors))
     threshold = stdtrit(np.maximum(pair.freedom, 1), 1 - level / 2)
     return np.asarray(np.where(_simulated(pair), exact + threshold * error, exact))

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.schema import HALF_WIDTH
 from manyserver.simulation.lengths import Lengths, make_plan
 from manyserver.simulation.pieces import Pieces
 from manyserver.simulation.run import Run
 from manyserver.statistics.estimates import batch_mean
-from manyserver.variables import DIFFERENCE, HALF_WIDTH
+from manyserver.variables import DIFFERENCE
 
 if TYPE_CHECKING:
     import xarray as xr

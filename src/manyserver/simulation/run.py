@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from manyserver.schema import HALF_WIDTH
 from manyserver.simulation.estimator import Estimator
 from manyserver.simulation.lengths import (
     FEWEST_ARRIVALS,
@@ -52,7 +53,7 @@ from manyserver.simulation.pilot import jobs_per_server
 from manyserver.simulation.replications import Cache, Replications
 from manyserver.simulation.saturation import certainly_stable
 from manyserver.statistics.estimates import Controls, Estimate, autocorrelation_time, batch_mean
-from manyserver.variables import HALF_WIDTH, labelled
+from manyserver.variables import labelled
 
 if TYPE_CHECKING:
     import xarray as xr

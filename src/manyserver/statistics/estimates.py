@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri, stdtrit
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "batch_mean",
     "batch_ratio",
     "merge_batches",
+    "standard_error",
     "stretch",
 ]
 
@@ -202,6 +204,17 @@ def batch_ratio(
         if skewed:
             half_width *= stretch(deviations)
     return Estimate(value, np.where((numerator != 0).any(axis=0), half_width, np.nan))
+
+
+def standard_error(half_width: ArrayLike, freedom: ArrayLike) -> np.ndarray:
+    """Return the standard error behind a half-width, by Student's t with degrees of freedom.
+
+    Examples
+    --------
+    >>> standard_error([1.96, 2.0], [np.inf, 60]).round(3)
+    array([1., 1.])
+    """
+    return np.asarray(half_width / stdtrit(np.maximum(freedom, 1), (1 + CONFIDENCE) / 2))
 
 
 def stretch(deviations: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ import xarray as xr
 
 from manyserver import methods
 from manyserver.methods import METHOD, ROLE
+from manyserver.schema import Purpose, Schema, Variable
 from manyserver.study import models
 from manyserver.study.points import Point, canonical, point_name
 from manyserver.study.storage.damage import DamagedFile
@@ -19,7 +20,6 @@ from manyserver.study.storage.unit_file import read_unit
 from manyserver.study.study import Study
 from manyserver.study.whole_files import replacing
 from manyserver.validation import ConfigError
-from manyserver.variables import HALF_WIDTH, Variable
 from manyserver.version import __version__
 
 __all__ = ["build_cube", "read_cube", "write_cube"]
@@ -63,7 +63,7 @@ def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
         If no file has a point that was to be computed.
     """
     axes = {METHOD: tuple(study.config.methods_used), **study.layout.axes}
-    lookup = models.load(study.config.model).lookup
+    schema = models.load(study.config.model).schema
     records = {canonical(r.parameters): r for file in unit_files for r in read_unit(file)}
     placed: list[tuple[tuple[int, ...], Record]] = []
     labels = _Labels(tuple(len(values) for values in axes.values()))
@@ -86,13 +86,13 @@ def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
             placed.append((place, record))
     used = [record for _, record in placed]
     names = {name for record in used for name in record.values}
-    described = {name: lookup(name) for name in sorted(names)}
+    described = {name: schema.lookup(name) for name in sorted(names)}
     sizes = _inner_sizes(used, described)
     sizes |= {dim: size for dim, size in study.layout.inner.items() if dim in sizes}
     data = _arrays(placed, labels.ids.shape, sizes, described)
     dims = tuple(axes)
     variables: dict[str, Any] = {
-        name: ((*dims, *variable.dims), data[name], _attributes(name, variable))
+        name: ((*dims, *variable.dims), data[name], _attributes(name, schema, names))
         for name, variable in described.items()
     }
     for name, (array, text) in labels.described.items():
@@ -155,14 +155,13 @@ def _inner_sizes(records: list[Record], described: dict[str, Variable]) -> dict[
     return sizes
 
 
-def _attributes(name: str, variable: Variable) -> dict[str, str]:
-    attributes = {
-        "units": variable.units,
-        "long_name": variable.long_name,
-        "symbol": variable.symbol,
-        "ancillary_variables": "" if name.endswith(HALF_WIDTH) else "status",
-    }
-    return {key: value for key, value in attributes.items() if value}
+def _attributes(name: str, schema: Schema, names: set[str]) -> dict[str, str]:
+    """Describe a variable; the ancillary ones of a value, as CF calls them, say how good it is."""
+    variable = schema.lookup(name)
+    if variable.purpose is not Purpose.VALUE:
+        return variable.attributes
+    ancillary = ["status", *(error for error in schema.errors_of(name) if error in names)]
+    return {**variable.attributes, "ancillary_variables": " ".join(ancillary)}
 
 
 def _coordinates(study: Study, axes: dict[str, tuple], sizes: dict[str, int]) -> dict[str, Any]:

@@ -1,25 +1,25 @@
-"""Every variable that a result of this package can hold, and how results get their labels."""
+"""Every variable that a result on the Halfin-Whitt regime can hold."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from manyserver.origin import with_version
-from manyserver.variables import HALF_WIDTH, Variable
+from manyserver.schema import ERROR, HALF_WIDTH, Purpose, Schema, Suffix, Variable
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["VARIABLES", "labelled", "lookup"]
+__all__ = ["SCHEMA", "labelled"]
 
 _GRID = ("x1", "x2")
 _PATH = ("replication", "time")
 _FLUID = ("path", "step")
 
-VARIABLES: dict[str, Variable] = {
+BOUND, DIAGNOSTIC = Purpose.BOUND, Purpose.DIAGNOSTIC
+RELATIVE_ERROR = Purpose.RELATIVE_ERROR
+_VARIABLES = {
     # Coordinates
     "x1": Variable(("x1",), "1", "X_1", "minus idle servers over sqrt(n)"),
     "x2": Variable(("x2",), "1", "X_2", "servers with a waiting customer over sqrt(n)"),
@@ -36,7 +36,7 @@ VARIABLES: dict[str, Variable] = {
     "drift_rate": Variable((), "1/time", "c", "rate of the drift condition"),
     "drift_constant": Variable((), "1/time", "d", "constant of the drift condition"),
     "compact_set": Variable((), "1", r"\kappa_2", "side of the square outside of which V falls"),
-    "violation": Variable(("check",), "1", "", "largest violation on the grid"),
+    "violation": Variable(("check",), "1", "", "largest violation on the grid", DIAGNOSTIC),
     # Paths
     "y1": Variable(_PATH, "1", "Y_1", "diffusion: minus idle servers over sqrt(n)"),
     "y2": Variable(_PATH, "1", "Y_2", "diffusion: waiting customers over sqrt(n)"),
@@ -51,14 +51,13 @@ VARIABLES: dict[str, Variable] = {
     "q2_mean": Variable((), "servers", "E Q_2", "mean number of servers with at least 2 customers"),
     "q3_mean": Variable((), "servers", "E Q_3", "mean number of servers with at least 3 customers"),
     "waiting_probability": Variable((), "1", "P_w", "probability that a customer waits"),
-    "q2_mean_half_width": Variable((), "servers", "", "95 % half-width of the mean Q2"),
-    "q3_mean_half_width": Variable((), "servers", "", "95 % half-width of the mean Q3"),
-    "waiting_probability_half_width": Variable((), "1", "", "95 % half-width of P_w"),
-    "simulated_time": Variable((), "time", "T", "measured time"),
-    "n_events": Variable((), "1", "n_e", "arrivals and tries to depart while measuring"),
-    "n_batches": Variable((), "1", "b", "batches behind the half-widths"),
+    "simulated_time": Variable((), "time", "T", "measured time", DIAGNOSTIC),
+    "n_events": Variable(
+        (), "1", "n_e", "arrivals and tries to depart while measuring", DIAGNOSTIC
+    ),
+    "n_batches": Variable((), "1", "b", "batches behind the half-widths", DIAGNOSTIC),
     "variance_reduction": Variable(
-        (), "1", "", "variance of the mean Q2 without controls over that with them"
+        (), "1", "", "variance of the mean Q2 without controls over that with them", DIAGNOSTIC
     ),
     # Stationary laws
     "q1": Variable(("q1",), "servers", "Q_1", "busy servers"),
@@ -67,14 +66,14 @@ VARIABLES: dict[str, Variable] = {
     "q1_probability": Variable(("q1",), "1", "P(Q_1=q)", "law of the busy servers"),
     "q2_probability": Variable(("q2",), "1", "P(Q_2=q)", "law of the servers with a waiting one"),
     "q3_probability": Variable(("q3",), "1", "P(Q_3=q)", "law of the servers with two waiting"),
-    "q2_mean_error": Variable((), "servers", "", "error of the mean Q2 from the cut"),
-    "q3_mean_error": Variable((), "servers", "", "error of the mean Q3 from the cut"),
     "truncation_error": Variable(
-        (), "1", r"\epsilon", "relative error of the mean Q2 from the cut"
+        (), "1", r"\epsilon", "relative error of the mean Q2 from the cut", RELATIVE_ERROR
     ),
-    "n_states": Variable((), "1", "", "states of the Markov chain"),
+    "n_states": Variable((), "1", "", "states of the Markov chain", DIAGNOSTIC),
     "identity": Variable(("identity",), "1", "", "exact identity of the stationary law"),
-    "identity_residual": Variable(("identity",), "1", "", "violation of an exact identity"),
+    "identity_residual": Variable(
+        ("identity",), "1", "", "violation of an exact identity", DIAGNOSTIC
+    ),
     "y1_mean": Variable((), "1", "E Y_1", "mean of Y1"),
     "y2_mean": Variable((), "1", "E Y_2", "mean of Y2, mass of the boundary measure"),
     "y1_variance": Variable((), "1", r"\operatorname{Var} Y_1", "variance of Y1"),
@@ -92,12 +91,12 @@ VARIABLES: dict[str, Variable] = {
     "y2_small_constant": Variable((), "1", "c_0", "c in P(Y2 <= y) ~ c y**theta, y to 0"),
     "y2_tail_rate": Variable((), "1", r"\beta", "b in P(Y2 > y) ~ C y exp(-b y), y large"),
     "y2_tail_constant": Variable((), "1", "C", "C in P(Y2 > y) ~ C y exp(-b y), y large"),
-    "y2_mean_error": Variable((), "1", "", "error of the mean of Y2"),
-    "y2_variance_error": Variable((), "1", "", "error of the variance of Y2"),
-    "y2_small_constant_error": Variable((), "1", "", "error of the constant for small Y2"),
-    "y2_tail_constant_error": Variable((), "1", "", "error of the constant for large Y2"),
-    "y1_cdf_error": Variable((), "1", "", "largest error of the distribution function of Y1"),
-    "y2_cdf_error": Variable((), "1", "", "largest error of the distribution function of Y2"),
+    "y1_cdf_error": Variable(
+        (), "1", "", "largest error of the distribution function of Y1", BOUND
+    ),
+    "y2_cdf_error": Variable(
+        (), "1", "", "largest error of the distribution function of Y2", BOUND
+    ),
     # Distances
     "q2_kolmogorov": Variable((), "1", "", "Kolmogorov distance of Q2/sqrt(n) and Y2"),
     "q2_wasserstein": Variable((), "1", "W_1", "Wasserstein distance of Q2/sqrt(n) and Y2"),
@@ -119,10 +118,9 @@ VARIABLES: dict[str, Variable] = {
     "scaled_waiting_probability": Variable(
         (), "1", r"\sqrt n P_w", "probability that a customer waits times sqrt(n), or E Y2"
     ),
-    "scaled_waiting_mean_error": Variable(
-        (), "1", "", "error of the scaled mean number of waiting customers"
+    "interval_reliable": Variable(
+        (), "1", "", "whether the half-widths rest on enough batches", DIAGNOSTIC
     ),
-    "interval_reliable": Variable((), "1", "", "whether the half-widths rest on enough batches"),
     "y1_grid": Variable(("x1",), "1", "x_1", "minus idle servers over sqrt(n), of the grid"),
     "y2_grid": Variable(("x2",), "1", "x_2", "waiting customers over sqrt(n), of the grid"),
     # Fluctuations and expansion
@@ -132,12 +130,8 @@ VARIABLES: dict[str, Variable] = {
     "y2_asymptotic_variance": Variable(
         (), "time", r"\sigma_2^2", "T times the variance of the average of Y2 over a long time T"
     ),
-    "y1_asymptotic_variance_error": Variable((), "time", "", "error of that of Y1"),
-    "y2_asymptotic_variance_error": Variable((), "time", "", "error of that of Y2"),
     "first_coefficient": Variable((), "1", "c_1", "c1 in E Y2 - E Q2/sqrt(n) ~ c1/sqrt(n) + c2/n"),
     "second_coefficient": Variable((), "1", "c_2", "c2 in E Y2 - E Q2/sqrt(n) ~ c1/sqrt(n) + c2/n"),
-    "first_coefficient_error": Variable((), "1", "", "error of c1"),
-    "second_coefficient_error": Variable((), "1", "", "error of c2"),
     # Fluid model
     "excess_cost": Variable(_GRID, "time", "F", "solution of the Stein equation"),
     "excess_level": Variable((), "1", r"\kappa", "level of the excess in the Stein equation"),
@@ -149,7 +143,6 @@ VARIABLES: dict[str, Variable] = {
     "fluid_y2": Variable(_FLUID, "1", "v_2", "fluid path: waiting customers over sqrt(n)"),
     # Relaxation
     "spectral_gap": Variable((), "1/time", r"\gamma", "relaxation rate of smooth functions"),
-    "spectral_gap_error": Variable((), "1/time", "", "error of the relaxation rate"),
     "essential_edge": Variable((), "1/time", r"\beta^2/4", "bottom of the continuous spectrum"),
     "stopped_rate": Variable(
         (), "1/time", r"\theta", "rate at which Y1 first hits 0; bounds rates in total variation"
@@ -162,57 +155,17 @@ VARIABLES: dict[str, Variable] = {
         "relaxation rate of a busy server pool, infinite queue",
     ),
 }
-"""The registry, by name."""
-
-
-def lookup(name: str) -> Variable:
-    """Return the description of a variable, or of its half-width.
-
-    Raises
-    ------
-    KeyError
-        If there is no such variable.
-    """
-    if name not in VARIABLES and name.endswith(HALF_WIDTH):
-        base = VARIABLES[name.removesuffix(HALF_WIDTH)]
-        return Variable(base.dims, base.units, "", f"95 % half-width: {base.long_name}")
-    return VARIABLES[name]
+SCHEMA = Schema(
+    _VARIABLES,
+    {
+        HALF_WIDTH: Suffix("95 % half-width", Purpose.HALF_WIDTH),
+        ERROR: Suffix("bound of the error", Purpose.BOUND),
+    },
+)
 
 
 def labelled(
     values: Mapping[str, object], coords: Mapping[str, object], attrs: Mapping[str, object]
 ) -> xr.Dataset:
-    """Turn bare arrays into a dataset with names, units and coordinates.
-
-    Parameters
-    ----------
-    values, coords : mapping of str to array_like
-        By variable name; the shape is that of the variable's dimensions.
-    attrs : mapping
-        Attributes of the dataset.
-
-    Returns
-    -------
-    xarray.Dataset
-
-    Raises
-    ------
-    KeyError
-        If a name is not in the registry.
-    """
-    # Imported here so that a study can be checked without waiting for xarray.
-    import xarray as xr
-
-    def described(name: str, value: object) -> tuple[tuple[str, ...], np.ndarray, dict[str, str]]:
-        variable = lookup(name)
-        text = {"units": variable.units, "long_name": variable.long_name}
-        if variable.symbol:
-            text["symbol"] = variable.symbol
-        return variable.dims, np.asarray(value), text
-
-    result = xr.Dataset(
-        {name: described(name, value) for name, value in values.items()},
-        coords={name: described(name, value) for name, value in coords.items()},
-        attrs=dict(attrs),
-    )
-    return with_version(result)
+    """Label bare arrays, see :meth:`manyserver.schema.Schema.labelled`, and say which version."""
+    return with_version(SCHEMA.labelled(values, coords, attrs))

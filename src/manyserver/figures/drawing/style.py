@@ -12,7 +12,7 @@ import numpy as np
 import seaborn as sns
 
 from manyserver.policies import names, policy_class
-from manyserver.variables import lookup
+from manyserver.variables import SCHEMA
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -298,7 +298,7 @@ def symbol(name: str) -> str:
     >>> symbol("sojourn_mean")
     'W'
     """
-    return lookup(name).symbol
+    return SCHEMA.lookup(name).symbol
 
 
 def variable_label(name: str) -> str:
@@ -309,7 +309,7 @@ def variable_label(name: str) -> str:
     >>> variable_label("jobs_per_server")
     'Mean number of jobs per server, all pools, $L$'
     """
-    variable = lookup(name)
+    variable = SCHEMA.lookup(name)
     words = variable.long_name.split(" (")[0]
     unit = f"\n({UNITS[variable.units]})" if variable.units in UNITS else ""
     return f"{words[0].upper()}{words[1:]}, ${variable.symbol}${unit}"

@@ -3,10 +3,10 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar, Generic, TypeVar
 
+from manyserver.schema import Schema
 from manyserver.study.config.base import StudyConfig
 from manyserver.study.layout import Layout
 from manyserver.validation import Mistakes
-from manyserver.variables import Variable
 
 __all__ = ["Model"]
 
@@ -44,12 +44,7 @@ class Model(ABC, Generic[C]):
             If so much is wrong that they cannot be built.
         """
 
+    @property
     @abstractmethod
-    def lookup(self, name: str) -> Variable:
-        """Return the description of a variable that its methods return.
-
-        Raises
-        ------
-        KeyError
-            If there is no such variable.
-        """
+    def schema(self) -> Schema:
+        """All variables that its methods return."""

@@ -1,6 +1,7 @@
 """Studies of dispatching policies: systems, policies, job sizes, rates, numbers of servers."""
 
 from manyserver.model import System
+from manyserver.schema import Schema
 from manyserver.study.layout import Layout
 from manyserver.study.models.base import Model
 from manyserver.study.models.dispatching.config import Config
@@ -8,7 +9,7 @@ from manyserver.study.models.dispatching.coordinates import coordinates
 from manyserver.study.models.dispatching.jobs import Jobs
 from manyserver.study.models.dispatching.sweep import Sweep
 from manyserver.validation import Mistakes
-from manyserver.variables import QUANTILES, Variable, lookup
+from manyserver.variables import QUANTILES, SCHEMA
 
 __all__ = ["Config", "DispatchingModel"]
 
@@ -21,9 +22,10 @@ class DispatchingModel(Model[Config]):
     axes = ("system", "policy", "jobs", "arrival_rate", "load")
     config_class = Config
 
-    def lookup(self, name: str) -> Variable:
-        """Return the description of a variable; see :func:`manyserver.variables.lookup`."""
-        return lookup(name)
+    @property
+    def schema(self) -> Schema:
+        """All variables of results on dispatching policies."""
+        return SCHEMA
 
     def lay_out(self, config: Config, mistakes: Mistakes) -> Layout:
         """Build the points of a study: every policy on every system at every rate."""

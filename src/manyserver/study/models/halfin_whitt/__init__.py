@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from manyserver import methods
+from manyserver.schema import Schema
 from manyserver.study.layout import MOST_POINTS, Layout
 from manyserver.study.models.base import Model
 from manyserver.study.models.halfin_whitt.config import Config
 from manyserver.study.models.halfin_whitt.subject import Regime
 from manyserver.study.points import Point, told_options
 from manyserver.validation import Mistakes
-from manyserver.variables import Variable
 
 __all__ = ["Config", "HalfinWhittModel"]
 
@@ -24,12 +24,13 @@ class HalfinWhittModel(Model[Config]):
     axes = ("beta",)
     config_class = Config
 
-    def lookup(self, name: str) -> Variable:
-        """Return the description of a variable."""
+    @property
+    def schema(self) -> Schema:
+        """All variables of the regime."""
         # Imported here as it imports much of scipy.
-        from manyserver.diffusion.halfin_whitt import labels
+        from manyserver.diffusion.halfin_whitt.labels import SCHEMA
 
-        return labels.lookup(name)
+        return SCHEMA
 
     def lay_out(self, config: Config, mistakes: Mistakes) -> Layout:
         """Build the points of a study: every beta at every number of servers."""
