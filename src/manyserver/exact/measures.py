@@ -13,6 +13,7 @@ from manyserver.exact.saturation import refuse_unstable
 from manyserver.exact.stationary import MOST_STATES, StationaryLaw, stationary_law
 from manyserver.model import System
 from manyserver.origin import with_origin
+from manyserver.outputs import stationary_outputs
 from manyserver.policies import Policy, check_fit
 from manyserver.policies.messages import messages
 from manyserver.policies.pull import Pull
@@ -117,25 +118,12 @@ def _measures(law: StationaryLaw) -> dict[str, object]:
     occupancy = _occupancy(law)
     above = np.cumsum(occupancy[:, ::-1], axis=1)[:, ::-1]
     tails = above / np.array(system.counts)[:, None]
-    queue_mean = tails[:, 1:].sum(axis=1)
-    jobs = float(system.fractions @ queue_mean)
-    served = system.fractions * system.speeds * tails[:, 1]
-
     joining, blocked = _joining(law)
     total = system.arrival_rate * n_servers
-    blocking = blocked / total
     joining_rate = np.full(joining.shape, np.nan)
     np.divide(joining, occupancy, out=joining_rate, where=occupancy > 0)
-    return {
-        "queue_tail": tails,
-        "queue_mean": queue_mean,
-        "jobs_per_server": jobs,
-        "pool_share": served / served.sum(),
-        "sojourn_mean": jobs / (system.arrival_rate * (1 - blocking)),
-        "waiting_probability": joining[:, 1:].sum() / total,
-        "blocking_probability": blocking,
-        "joining_rate": joining_rate,
-    }
+    waiting = joining[:, 1:].sum() / total
+    return stationary_outputs(system, tails, joining_rate, waiting, blocked / total)
 
 
 def _occupancy(law: StationaryLaw) -> np.ndarray:

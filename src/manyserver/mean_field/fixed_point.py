@@ -22,6 +22,7 @@ from manyserver.mean_field.separable import SeparablePool, separable_pools
 from manyserver.mean_field.solver import MOST_LEVELS, TOP_TAIL, solve_levels
 from manyserver.model import System
 from manyserver.origin import with_origin
+from manyserver.outputs import stationary_outputs
 from manyserver.policies import Policy, check_fit
 from manyserver.policies.pull import Pull
 from manyserver.policies.split import tail_exponent
@@ -171,12 +172,6 @@ def pull_fixed_point(system: System, policy: Policy, split: ArrayLike | None = N
 
 
 def _dataset(system: System, values: dict[str, Any]) -> xr.Dataset:
-    jobs = float(system.fractions @ values["queue_mean"])
-    accepted = system.arrival_rate * (1 - float(values["blocking_probability"]))
-    served = system.fractions * system.speeds * values["queue_tail"][:, 1]
-    values["pool_share"] = served / served.sum()
-    values["jobs_per_server"] = jobs
-    values["sojourn_mean"] = jobs / accepted
     return labelled(values, system, attrs={"method": "mean-field fixed point"})
 
 
@@ -192,16 +187,15 @@ def _separate(system: System, pools: list[SeparablePool]) -> dict[str, Any]:
     log_tail = np.stack([pool.log_tail(levels) for pool in pools])
     shares = np.array([pool.arrival_rate for pool in pools]) * system.fractions
     shares /= system.arrival_rate
-    return {
-        "queue_tail": np.exp(log_tail),
-        "queue_log_tail": log_tail,
-        "queue_mean": np.array([pool.queue_mean() for pool in pools]),
-        "joining_rate": np.stack([pool.joining_rate(levels) for pool in pools]),
-        "waiting_probability": float(shares @ [pool.waiting for pool in pools]),
-        "blocking_probability": float(shares @ [pool.blocking for pool in pools]),
-        "residual": 0.0,
-        "truncation_error": 0.0,
-    }
+    outputs = stationary_outputs(
+        system,
+        np.exp(log_tail),
+        np.stack([pool.joining_rate(levels) for pool in pools]),
+        waiting=float(shares @ [pool.waiting for pool in pools]),
+        blocking=float(shares @ [pool.blocking for pool in pools]),
+        queue_mean=np.array([pool.queue_mean() for pool in pools]),
+    )
+    return outputs | {"queue_log_tail": log_tail, "residual": 0.0, "truncation_error": 0.0}
 
 
 def _joint(system: System, policy: Policy) -> dict[str, Any]:
@@ -216,16 +210,15 @@ def _joint(system: System, policy: Policy) -> dict[str, Any]:
     tails = np.exp(log_tails)
     law = Drift(system, policy, tails.shape[1]).law
     joins = law.probabilities(tails)
-    return {
-        "queue_tail": tails,
-        "queue_log_tail": log_tails,
-        "queue_mean": tails[:, 1:].sum(axis=1),
-        "joining_rate": system.arrival_rate * law.densities(tails),
-        "waiting_probability": joins[:, 1:].sum(),
-        "blocking_probability": float(law.blocking(tails).sum()),
-        "residual": residual,
-        "truncation_error": truncation,
-    }
+    outputs = stationary_outputs(
+        system,
+        tails,
+        system.arrival_rate * law.densities(tails),
+        waiting=joins[:, 1:].sum(),
+        blocking=float(law.blocking(tails).sum()),
+    )
+    more = {"queue_log_tail": log_tails, "residual": residual, "truncation_error": truncation}
+    return outputs | more
 
 
 def _guess(drift: Drift, system: System) -> np.ndarray:

@@ -30,6 +30,7 @@ from manyserver.disciplines import Discipline
 from manyserver.joining import JoiningLaw
 from manyserver.mean_field.drift import most_levels
 from manyserver.model import System
+from manyserver.outputs import stationary_outputs
 from manyserver.policies import Policy
 from manyserver.policies.pull import Pull
 from manyserver.sizes import SizeLaw
@@ -149,18 +150,15 @@ def _solve_levels(
             )
     accepted = balance.law.probabilities(tails)
     blocked = max(0.0, 1.0 - float(accepted.sum())) if most is not None else 0.0
-    return {
-        "queue_tail": tails,
-        "queue_mean": tails[:, 1:].sum(axis=1),
-        "jobs_per_server": jobs,
-        "sojourn_mean": jobs / (system.arrival_rate * (1 - blocked)),
-        "pool_share": accepted.sum(axis=1) / accepted.sum(),
-        "waiting_probability": float(accepted[:, 1:].sum()),
-        "blocking_probability": blocked,
-        "joining_rate": system.arrival_rate * balance.law.densities(tails),
-        "residual": float(np.abs(balance(tails) - tails).max()),
-        "truncation_error": truncation,
-    }
+    outputs = stationary_outputs(
+        system,
+        tails,
+        system.arrival_rate * balance.law.densities(tails),
+        waiting=float(accepted[:, 1:].sum()),
+        blocking=blocked,
+    )
+    residual = float(np.abs(balance(tails) - tails).max())
+    return outputs | {"residual": residual, "truncation_error": truncation}
 
 
 def _solve(balance: _Balance, tails: np.ndarray) -> np.ndarray:

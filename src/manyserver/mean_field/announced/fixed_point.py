@@ -30,6 +30,7 @@ from manyserver.mean_field.announced.order import Order, order_to_last_idle
 from manyserver.mean_field.drift import most_levels
 from manyserver.mean_field.solver import FEWEST_LEVELS, solve_levels
 from manyserver.model import System, UnstableSystem
+from manyserver.outputs import stationary_outputs
 from manyserver.policies import Policy
 
 __all__ = ["CriticalLoad", "critical_rank", "stationary"]
@@ -89,14 +90,17 @@ def stationary(system: System, policy: Policy) -> dict[str, Any]:
     order = Order(system, policy, tails.shape[1])
     drift = Sliding(order, order.n_ranks if rank is None else rank)
     joins = drift.law.probabilities(tails)
-    return {
-        "queue_tail": tails,
+    outputs = stationary_outputs(
+        system,
+        tails,
+        system.arrival_rate * drift.law.rates(tails),
+        waiting=joins[:, 1:].sum(),
+        blocking=max(0.0, 1 - float(joins.sum())) if rank is None else 0.0,
+    )
+    residual = drift.imbalance(drift.state(tails))
+    return outputs | {
         "queue_log_tail": log_tails,
-        "queue_mean": tails[:, 1:].sum(axis=1),
-        "joining_rate": system.arrival_rate * drift.law.rates(tails),
-        "waiting_probability": joins[:, 1:].sum(),
-        "blocking_probability": max(0.0, 1 - joins.sum()) if rank is None else 0.0,
-        "residual": drift.imbalance(drift.state(tails)),
+        "residual": residual,
         "truncation_error": truncation,
     }
 
