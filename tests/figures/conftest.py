@@ -123,7 +123,7 @@ def with_jobs(cube: xr.Dataset, **scv: float) -> xr.Dataset:
         "size_scv": ("jobs", list(scv.values())),
         "measured_mean": ("jobs", [2.0] * len(scv)),
     }
-    return cube.expand_dims(jobs=list(scv)).transpose("method", ...).assign_coords(laws)
+    return cube.expand_dims(jobs=list(scv)).transpose("method_name", ...).assign_coords(laws)
 
 
 def _covariance(tail: np.ndarray, fractions: np.ndarray, depth: int) -> np.ndarray:
@@ -147,7 +147,7 @@ def _dataset(
     levels: int,
 ) -> xr.Dataset:
     swept, other = ("load", "arrival_rate") if by_load else ("arrival_rate", "load")
-    dims = ("method", "system", "policy", "n_servers", swept)
+    dims = ("method_name", "system", "policy", "n_servers", swept)
     speeds = np.full((len(systems), n_pools), np.nan)
     fractions = np.full((len(systems), n_pools), np.nan)
     capacities = []
@@ -160,7 +160,7 @@ def _dataset(
     return xr.Dataset(
         {name: ((*dims, *INNER)[: array.ndim], array) for name, array in values.items()},
         coords={
-            "method": ["simulation", "mean_field"],
+            "method_name": ["simulation", "mean_field"],
             "system": list(systems),
             "policy": [label for label, _, _ in policies],
             "n_servers": servers,
@@ -233,14 +233,14 @@ def make_regime_cube(
         last = slice(-1, None) if method in ("diffusion",) else places.get(method, slice(None))
         array[methods.index(method), :, last] = values
     variables: dict[str, tuple] = {
-        name: (("method", "beta", "n_servers"), array) for name, array in data.items()
+        name: (("method_name", "beta", "n_servers"), array) for name, array in data.items()
     }
     for name, (dims, values, of) in grids.items():
         array = np.full((*shape, *(sizes[dim] for dim in dims)), np.nan)
         for method in of:
             array[methods.index(method), :, places.get(method, slice(-1, None))] = values
-        variables[name] = (("method", "beta", "n_servers", *dims), array)
-    coords = {"method": methods, "beta": list(betas), "n_servers": servers}
+        variables[name] = (("method_name", "beta", "n_servers", *dims), array)
+    coords = {"method_name": methods, "beta": list(betas), "n_servers": servers}
     return xr.Dataset(variables, coords=coords)
 
 

@@ -172,7 +172,7 @@ def test_an_empty_cube_is_refused(kind: str, cube_for: Callable[[str], xr.Datase
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - OF_FINITE_SYSTEMS))
 def test_theory_alone_is_enough(kind: str, cube_of: MakeCube) -> None:
-    cube = cube_of(policies=SCHEMES).sel({"method": ["mean_field"]}).isel(n_servers=[-1])
+    cube = cube_of(policies=SCHEMES).sel({"method_name": ["mean_field"]}).isel(n_servers=[-1])
     figure = figures.draw(kind, cube)
     assert bars(figure) == []
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
@@ -181,7 +181,7 @@ def test_theory_alone_is_enough(kind: str, cube_of: MakeCube) -> None:
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - WITHOUT_BARS - {"queue_tails"}))
 def test_simulation_alone_is_enough(kind: str, cube_of: MakeCube) -> None:
-    cube = cube_of(policies=SCHEMES).sel({"method": ["simulation"]}).isel(n_servers=slice(-1))
+    cube = cube_of(policies=SCHEMES).sel({"method_name": ["simulation"]}).isel(n_servers=slice(-1))
     figure = figures.draw(kind, cube)
     figure.canvas.draw()
     assert bars(figure)
@@ -216,7 +216,7 @@ def test_ratios_to_a_policy(cube_of: MakeCube) -> None:
     cube = cube_of()
     label = "scheme2 d=(2,2)"
     figure = figures.draw("sojourn_against_load", cube, {"baseline": label})
-    values = cube["sojourn_mean"].sel({"method": "mean_field", "n_servers": np.inf}).isel(system=0)
+    values = cube.sojourn_mean.sel(method_name="mean_field", n_servers=np.inf).isel(system=0)
     expected = (values.isel(policy=0) / values.sel(policy=label)).values
     assert any(np.array_equal(line.get_ydata(), expected) for line in figure.axes[1].get_lines())
     with pytest.raises(ValueError, match="baseline = 'sq'"):
@@ -251,11 +251,11 @@ def test_growth_is_written_beside_the_tails(cube_of: MakeCube) -> None:
 
 def test_slopes_are_written_and_exact_values_are_ringed(cube_of: MakeCube) -> None:
     cube = cube_of(policies=SCHEMES, arrival_rates=[0.9], n_servers=(10, 30, 100, 300, 1000))
-    exact = cube.sel({"method": ["simulation"]}).assign_coords(method=["exact"])
+    exact = cube.sel({"method_name": ["simulation"]}).assign_coords(method_name=["exact"])
     for name in [name for name in exact.data_vars if str(name).endswith("_half_width")]:
         exact[name] = exact[name] * np.nan
     exact = exact.where(exact["n_servers"] == 10)
-    both = xr.concat([cube, exact], "method", data_vars="minimal", join="outer")
+    both = xr.concat([cube, exact], "method_name", data_vars="minimal", join="outer")
     for kind in ("convergence", "propagation_of_chaos"):
         figure = figures.draw(kind, both)
         assert "exact chain" in [text.get_text() for text in figure.legends[0].get_texts()]
@@ -290,7 +290,7 @@ def test_slopes_of_the_regime_are_those_of_the_cube(regime_cube_of: MakeCube) ->
 
 
 def test_panels_of_the_regime_are_chosen(regime_cube_of: MakeCube) -> None:
-    cube = regime_cube_of().sel({"method": ["chain"]})
+    cube = regime_cube_of().sel({"method_name": ["chain"]})
     with pytest.raises(ValueError, match="mean, bound: the cube holds no value to draw"):
         figures.draw("halfin_whitt_convergence", cube, {"show": ["mean", "bound"]})
     figure = figures.draw("halfin_whitt_convergence", cube, {"show": ["wasserstein", "mean"]})

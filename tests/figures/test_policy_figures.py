@@ -88,7 +88,7 @@ def test_the_front_is_what_nothing_beats() -> None:
 
 def test_the_front_is_drawn_from_the_points(cube: xr.Dataset) -> None:
     figure = figures.draw("sojourn_against_messages", cube, {"n_servers": 10, "rates": [0.9]})
-    values = cube[W].sel({"method": "simulation", "n_servers": 10, "arrival_rate": 0.9})
+    values = cube[W].sel({"method_name": "simulation", "n_servers": 10, "arrival_rate": 0.9})
     steps = [
         np.asarray(line.get_ydata())
         for line in figure.axes[0].get_lines()
@@ -117,7 +117,7 @@ def test_names_do_not_cover_each_other(cube_of: MakeCube) -> None:
 
 
 def test_decays_leave_out_what_was_never_seen(cube: xr.Dataset) -> None:
-    gone = (cube["n_servers"] == 100) & (cube["method"] == "simulation")
+    gone = (cube["n_servers"] == 100) & (cube["method_name"] == "simulation")
     rare = cube.assign(
         waiting_probability=cube["waiting_probability"].where(~gone, 0.0),
         waiting_probability_half_width=cube["waiting_probability_half_width"].where(~gone),

@@ -13,7 +13,7 @@ from manyserver.study import models
 if TYPE_CHECKING:
     from tests.inspection.conftest import Project
 
-AXES = ("method", "rate")
+AXES = ("method_name", "rate")
 
 
 def write(path: Path, mean: np.ndarray, rates: list[float], batches: float = np.inf) -> Path:
@@ -27,7 +27,7 @@ def write(path: Path, mean: np.ndarray, rates: list[float], batches: float = np.
         "n_batches": (AXES, np.full(shape, batches)),
         "status": (AXES, np.full(shape, "ok", dtype=object)),
     }
-    coords = {"method": ["simulation", "mean_field"], "rate": rates}
+    coords = {"method_name": ["simulation", "mean_field"], "rate": rates}
     cube = xr.Dataset(variables, coords=coords, attrs={"model": "dispatching"})
     cube.to_netcdf(path, engine="netcdf4")
     return path
@@ -48,7 +48,7 @@ def test_what_is_compared_follows_from_its_purpose(model: str, tmp_path: Path) -
             cube = xr.Dataset({name: (AXES, [[one]]) for name, one in found.items()})
             cube = cube.assign(status=(AXES, [["ok"]])).assign_attrs(model=model)
             files.append(tmp_path / f"{value}.nc")
-            cube.assign_coords(method=["a"], rate=[1.0]).to_netcdf(files[-1], engine="netcdf4")
+            cube.assign_coords(method_name=["a"], rate=[1.0]).to_netcdf(files[-1], engine="netcdf4")
         first, second = files
         return {one.variable for one in compare_cubes(first, second, 0.05, 1e-9).differences}
 
@@ -64,7 +64,7 @@ def test_two_runs_with_jobs_agree(tmp_path: Path) -> None:
     files = []
     for seed in (1, 2):
         run = ms.simulate(system, policy, discipline="ps", horizon=500, seed=seed)
-        cube = run.drop_attrs().expand_dims({"method": ["simulation"], "rate": [0.5]})
+        cube = run.drop_attrs().expand_dims({"method_name": ["simulation"], "rate": [0.5]})
         cube = cube.astype(float).assign_attrs(model="dispatching")
         files.append(tmp_path / f"{seed}.nc")
         cube.assign(status=(AXES, [["ok"]])).to_netcdf(files[-1], engine="netcdf4")
@@ -103,7 +103,7 @@ def test_what_differs_is_told_with_what_was_allowed(project: "Project", tmp_path
     assert said == [
         "only in the first: rate 0.3",
         "only in the second: rate 0.4",
-        "method simulation, rate 0.2: sojourn_mean 5 and 6, apart 1, allowed 0.41",
+        "method_name simulation, rate 0.2: sojourn_mean 5 and 6, apart 1, allowed 0.41",
         "2 simulated and 2 deterministic values compared: 1 values differ (level of a false alarm "
         "0.01 for all simulated values together, by Bonferroni; relative tolerance 1e-09 for the "
         "others)",
@@ -144,7 +144,7 @@ def test_a_point_that_only_one_has(tmp_path: Path) -> None:
     first = write(tmp_path / "a.nc", np.array([5.0, 5.0]), [0.1, 0.2])
     second = write(tmp_path / "b.nc", np.array([5.0, np.nan]), [0.1, 0.2])
     found = compare_cubes(first, second, level=0.01, relative=1e-9)
-    assert found.only_first == ["method simulation, rate 0.2"]
+    assert found.only_first == ["method_name simulation, rate 0.2"]
     assert not found.same
 
 

@@ -36,7 +36,7 @@ def built(study: Study, folder: Path) -> xr.Dataset:
 def test_values_stand_where_their_labels_say(write_study: Any, tmp_path: Path) -> None:
     study = read_study(write_study(TWO_SYSTEMS))
     cube = built(study, tmp_path)
-    axes = ("method", "system", "policy", "n_servers", "arrival_rate")
+    axes = ("method_name", "system", "policy", "n_servers", "arrival_rate")
     assert tuple(cube.sizes)[:5] == axes
     assert cube.sojourn_mean.dims == axes
     assert cube.queue_tail.dims == (*axes, "pool", "level")
@@ -45,7 +45,7 @@ def test_values_stand_where_their_labels_say(write_study: Any, tmp_path: Path) -
     assert cube.n_servers.values.tolist() == [math.inf]
     for point in study.points:
         labels = {**point.labels, "n_servers": math.inf}
-        here = cube.sel({"method": "mean_field", **labels})
+        here = cube.sel({"method_name": "mean_field", **labels})
         assert here.point_id.item() == point.id
         if not point.left_out:
             problem: Any = point.subject.problem

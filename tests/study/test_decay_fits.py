@@ -13,7 +13,7 @@ from manyserver.statistics.erlang import erlang_b
 
 SERVERS = [10.0, 20.0, 40.0, 80.0, 160.0]
 LOAD, IDLE = 0.7, 0.3
-SWEEP = ("method", "system", "policy", "n_servers", "load")
+SWEEP = ("method_name", "system", "policy", "n_servers", "load")
 COEFFICIENT = 1 / (IDLE * (1 + IDLE))
 EMPTY, WAITING = "empty_router_probability", "waiting_probability"
 BLOCKING, SOJOURN = "blocking_probability", "sojourn_mean"
@@ -46,7 +46,7 @@ def make_cube(buffer: float, error: float = 0.001) -> xr.Dataset:
     return xr.Dataset(
         data,
         coords={
-            "method": ["simulation", "mean_field"],
+            "method_name": ["simulation", "mean_field"],
             "system": ["equal"],
             "policy": ["one", "two"],
             "n_servers": [*SERVERS, math.inf],
@@ -109,7 +109,7 @@ def test_the_sojourn_time_vanishes_beside_its_limit() -> None:
     (row,) = picked(table, policy="two", parameter="coefficient of 1/n").to_dict("records")
     assert row["quantity"] == "sojourn_mean - limit"
     assert row["expected"] == pytest.approx(LOAD * COEFFICIENT)
-    without = make_cube(math.inf).sel({"method": ["simulation"]})
+    without = make_cube(math.inf).sel({"method_name": ["simulation"]})
     assert len(fits.compute("decay", without, {"quantities": [SOJOURN]})) == 0
 
 

@@ -12,7 +12,7 @@ from manyserver.fits.row import columns, fit_row
 from manyserver.statistics.rates import no_rate
 
 SERVERS = [10.0, 30.0, 100.0, 300.0, math.inf]
-SWEEP = ("method", "system", "policy", "n_servers", "arrival_rate")
+SWEEP = ("method_name", "system", "policy", "n_servers", "arrival_rate")
 LEVELS = 9
 
 
@@ -44,7 +44,7 @@ def make_cube() -> xr.Dataset:
             "queue_log_tail": ((*SWEEP, "pool", "level"), logs),
         },
         coords={
-            "method": ["simulation", "mean_field"],
+            "method_name": ["simulation", "mean_field"],
             "system": ["equal"],
             "policy": ["two", "three"],
             "n_servers": SERVERS,

@@ -84,21 +84,21 @@ def test_chain_and_diffusion_stand_side_by_side(write_regime: WriteRegime, tmp_p
     sweep = {"beta": 1, "n_servers": [25, 100, "limit"]}
     study = read_study(write_regime(sweep=sweep, methods=chosen))
     cube = built(study, tmp_path)
-    assert cube.scaled_waiting_mean.dims == ("method", "beta", "n_servers")
+    assert cube.scaled_waiting_mean.dims == ("method_name", "beta", "n_servers")
     assert cube.attrs["model"] == "halfin_whitt"
     assert cube.beta.attrs["symbol"] == r"\beta"
-    at = cube.sel({"method": "chain", "beta": 1.0, "n_servers": 25.0})
+    at = cube.sel({"method_name": "chain", "beta": 1.0, "n_servers": 25.0})
     alone = ms.halfin_whitt.chain(1.0, 25)
     assert float(at.scaled_waiting_mean) == pytest.approx(float(alone.q2_mean) / 5, rel=1e-14)
     assert float(at.q3_mean) == pytest.approx(float(alone.q3_mean), rel=1e-12)
     distances = ms.halfin_whitt.distances(1.0, 25)
     assert float(at.q2_kolmogorov) == pytest.approx(float(distances.q2_kolmogorov), rel=1e-12)
-    limit = cube.sel({"method": "diffusion", "beta": 1.0, "n_servers": math.inf})
+    limit = cube.sel({"method_name": "diffusion", "beta": 1.0, "n_servers": math.inf})
     assert float(limit.scaled_waiting_mean) == pytest.approx(0.81405966348, abs=1e-10)
     assert float(limit.y1_asymptotic_variance) == pytest.approx(2, abs=1e-8)
     assert limit.status.item() == "ok"
     # With two customers at most, of 100 servers.
-    cut = cube.truncation_error.sel({"method": "chain", "n_servers": 100.0})
+    cut = cube.truncation_error.sel({"method_name": "chain", "n_servers": 100.0})
     assert cut.item() < 1e-3
     write_cube(cube, tmp_path / "cube.nc")
     with xr.open_dataset(tmp_path / "cube.nc") as opened:
@@ -110,19 +110,22 @@ def test_a_simulation_covers_the_exact_value(write_regime: WriteRegime, tmp_path
     chosen = {"chain": {"distances": False}, "chain_simulation": {"largest": 25}}
     sweep = {"beta": 1, "n_servers": [25, 100]}
     cube = built(read_study(write_regime(sweep=sweep, methods=chosen)), tmp_path).squeeze("beta")
-    simulated = cube.sel({"method": "chain_simulation", "n_servers": 25.0})
-    exact = cube.sel({"method": "chain", "n_servers": 25.0})
+    simulated = cube.sel({"method_name": "chain_simulation", "n_servers": 25.0})
+    exact = cube.sel({"method_name": "chain", "n_servers": 25.0})
     for name in ("scaled_waiting_mean", "scaled_waiting_probability"):
         error = float(simulated[f"{name}_half_width"]) / 1.96
         assert abs(float(simulated[name]) - float(exact[name])) < 4 * error
-    assert cube.status.sel({"method": "chain_simulation"}).values.tolist() == ["ok", "too large"]
+    assert cube.status.sel(method_name="chain_simulation").values.tolist() == [
+        "ok",
+        "too large",
+    ]
 
 
 def test_joint_laws_have_their_marginals(write_regime: WriteRegime, tmp_path: Path) -> None:
     chosen = {"chain": {"distances": False, "joint": True}, "diffusion": {"joint": True}}
     sweep = {"beta": 1, "n_servers": [400, "limit"]}
     cube = built(read_study(write_regime(sweep=sweep, methods=chosen)), tmp_path).squeeze("beta")
-    chain = cube.sel({"method": "chain", "n_servers": 400.0})
+    chain = cube.sel({"method_name": "chain", "n_servers": 400.0})
     y1, y2 = (chain[name].values for name in ("y1_grid", "y2_grid"))
     cell = (y1[1] - y1[0]) * (y2[1] - y2[0])
     density = chain.joint_density.transpose("x1", "x2").values
@@ -132,7 +135,7 @@ def test_joint_laws_have_their_marginals(write_regime: WriteRegime, tmp_path: Pa
     few = int((law.q2 < 2).sum())
     lowest = float(law.q2_probability[:few].sum())
     assert density[:, 0].sum() * cell == pytest.approx(lowest, abs=1e-4)
-    limit = cube.sel({"method": "diffusion", "n_servers": math.inf})
+    limit = cube.sel({"method_name": "diffusion", "n_servers": math.inf})
     there = limit.joint_density.sel(x1=slice(0, None)).transpose("x1", "x2").values
     exact = ms.halfin_whitt.stationary(1.0, y1=limit.y1_grid.values, y2=limit.y2_grid.values)
     np.testing.assert_allclose(there, exact.joint_density.values, rtol=1e-12)
@@ -217,11 +220,11 @@ def invented() -> xr.Dataset:
     data["q2_kolmogorov"][1, 0, :-1] = root**-0.3
     data["scaled_waiting_mean"][2, 0, :-1] = exact + 0.01 * (-1) ** np.arange(6)
     data["scaled_waiting_mean_half_width"][2, 0, :-1] = 0.01 * 1.959963984540054
-    dims = ("method", "beta", "n_servers")
+    dims = ("method_name", "beta", "n_servers")
     return xr.Dataset(
         {name: (dims, values) for name, values in data.items()},
         coords={
-            "method": ["diffusion", "chain", "chain_simulation"],
+            "method_name": ["diffusion", "chain", "chain_simulation"],
             "beta": [1.0],
             "n_servers": servers,
         },
@@ -241,7 +244,7 @@ def convergence(tmp_path_factory: pytest.TempPathFactory) -> xr.Dataset:
 
 def test_the_mean_converges_like_the_root_of_n(convergence: xr.Dataset) -> None:
     """E Q2/sqrt(n) at beta = 1, and the local slopes of its deviation, as published."""
-    chain = convergence.sel({"method": "chain"}).squeeze("beta").isel(n_servers=slice(-1))
+    chain = convergence.sel({"method_name": "chain"}).squeeze("beta").isel(n_servers=slice(-1))
     published = [0.599961, 0.699305, 0.754588, 0.783778, 0.798779]
     assert chain.scaled_waiting_mean.values == pytest.approx(published, abs=6e-7)
     many = convergence.isel(n_servers=slice(2, None))
@@ -263,7 +266,7 @@ def test_wasserstein_distances_are_those_of_the_table(row: Row, convergence: xr.
     if row.beta != 1.0:
         found = ms.halfin_whitt.distances(row.beta, row.n)
     else:
-        found = convergence.sel({"method": "chain", "beta": 1.0, "n_servers": float(row.n)})
+        found = convergence.sel({"method_name": "chain", "beta": 1.0, "n_servers": float(row.n)})
     name = "q1_wasserstein" if "Q1" in row.quantity else "q2_wasserstein"
     # For large beta the table's integrals miss some of the first cell, where Y2 has most mass.
     assert found[name].item() == pytest.approx(row.value, abs=1e-5, rel=3e-3)

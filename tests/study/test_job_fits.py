@@ -17,12 +17,12 @@ POLICIES: list[PolicySpec] = [(f"scheme{i} d=(2,2)", f"scheme{i}", {"d": [2, 2]}
 def cube() -> xr.Dataset:
     """Three laws with the same means, but the second policy is 10 % slower with law b."""
     plain = make_cube(policies=POLICIES, arrival_rates=(0.5, 0.9), n_servers=(100,))
-    plain = plain.assign_coords({"method": plain["method"]})
+    plain = plain.assign_coords({"method_name": plain["method_name"]})
     found = with_jobs(plain, a=1.0, b=4.0, heavy=math.inf)
     means, variance = found["sojourn_mean"].copy(), found["sojourn_variance"].copy()
-    slow = {"method": 0, "policy": 1, "jobs": 1}
+    slow = {"method_name": 0, "policy": 1, "jobs": 1}
     means[slow] *= 1.1
-    variance[{"method": 0, "jobs": 1}] *= 3
+    variance[{"method_name": 0, "jobs": 1}] *= 3
     reliable = xr.ones_like(means)
     reliable[{"jobs": 2}] = 0.0
     return found.assign(sojourn_mean=means, sojourn_variance=variance, interval_reliable=reliable)
@@ -75,7 +75,7 @@ def test_a_cube_without_jobs_has_nothing_to_compare() -> None:
 
 
 def quantile(cube: xr.Dataset, policy: int, rate: int) -> float:
-    place = {"method": 0, "n_servers": 0, "system": 0, "policy": policy, "arrival_rate": rate}
+    place = {"method_name": 0, "n_servers": 0, "system": 0, "policy": policy, "arrival_rate": rate}
     return float(cube["sojourn_quantile"].isel(place).isel(jobs=0).sel(quantile=0.99))
 
 
@@ -101,7 +101,7 @@ def test_the_largest_load_counts_up_to_the_first_failure(cube: xr.Dataset) -> No
     assert told["estimate"].tolist() == [0.9, 0.9]
     assert told["note"].tolist() == ["highest of all"] * 2
     broken = cube.copy(deep=True)
-    broken["sojourn_quantile"][{"method": 0, "policy": 0, "arrival_rate": 0}] *= 100
+    broken["sojourn_quantile"][{"method_name": 0, "policy": 0, "arrival_rate": 0}] *= 100
     told = fits.compute("targets", broken, {"at_most": best, "jobs": ["a"]})
     told = told[told["parameter"].str.startswith("largest")]
     assert told["note"].tolist() == ["meets at no load", "highest of all"]

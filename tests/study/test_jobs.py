@@ -88,7 +88,7 @@ def test_the_cube_has_an_axis_of_jobs(write: WriteStudy, tmp_path: Path) -> None
     assert "simulation/in-order_n4" in study.units
     cube = built(study, tmp_path)
     assert cube.sojourn_mean.dims == (
-        "method",
+        "method_name",
         "system",
         "policy",
         "jobs",
@@ -120,10 +120,10 @@ def test_the_cube_has_an_axis_of_jobs(write: WriteStudy, tmp_path: Path) -> None
         horizon=20,
         replications=2,
     )
-    here = cube.squeeze().sel({"method": "simulation", "jobs": "measured", "n_servers": 4.0})
+    here = cube.squeeze().sel({"method_name": "simulation", "jobs": "measured", "n_servers": 4.0})
     np.testing.assert_allclose(here.sojourn_quantile, alone.sojourn_quantile, rtol=1e-12)
 
-    limit = cube.squeeze().sel({"method": "mean_field", "n_servers": np.inf})
+    limit = cube.squeeze().sel({"method_name": "mean_field", "n_servers": np.inf})
     assert limit.status.values.tolist() == ["ok", "ok", "ok", "not known"]
     assert "must be of phase type" in limit.reason.sel(jobs="measured").item()
     system = ms.System(0.5, pools)

@@ -14,7 +14,7 @@ from manyserver.fits.propagation_of_chaos import dependence
 
 SEED = int(os.environ.get("MANYSERVER_TEST_SEED", "1"))
 SERVERS = np.array([10.0, 20, 50, 100, 1000, 10000])
-SWEEP = ("method", "system", "policy", "n_servers", "load")
+SWEEP = ("method_name", "system", "policy", "n_servers", "load")
 LEVELS = 6
 LIMIT = np.array([[1.0, 0.6, 0.3, 0.1, 0.02, 0.0], [1.0, 0.5, 0.2, 0.05, 0.01, 0.0]])
 SHIFT = np.array([[0.0, 0.5, 1.0, 0.4, 0.1, 0.0], [0.0, -0.3, 0.6, 0.2, 0.0, 0.0]])
@@ -76,7 +76,7 @@ def make_cube(noise: float = 0.0, seed: int = 0) -> xr.Dataset:
             for name, array in data.items()
         },
         coords={
-            "method": ["simulation", "mean_field", "refined_mean_field"],
+            "method_name": ["simulation", "mean_field", "refined_mean_field"],
             "system": ["unequal"],
             "policy": ["some"],
             "n_servers": [*SERVERS, math.inf],
@@ -202,7 +202,7 @@ def test_a_fit_that_the_data_do_not_support_says_so() -> None:
 
 
 def test_without_theory_nothing_is_expected() -> None:
-    cube = make_cube().sel({"method": ["simulation", "mean_field"]})
+    cube = make_cube().sel({"method_name": ["simulation", "mean_field"]})
     for kind in ("fluctuation", "propagation_of_chaos"):
         assert picked(fits.compute(kind, cube), "coefficient of 1/N")["expected"].isna().all()
 
@@ -217,7 +217,7 @@ def test_two_servers_of_an_exact_chain() -> None:
     policy = ms.policy("scheme1", d=[2, 2])
     result = exact(system, policy, tolerance=1e-4, moments=True)
     law = stationary_law(system, policy, tolerance=1e-4)
-    curve = result.expand_dims({"method": ["exact"], "n_servers": [4.0]})
+    curve = result.expand_dims({"method_name": ["exact"], "n_servers": [4.0]})
     curve = curve.assign_coords(
         pool_speed=("pool", system.speeds), pool_fraction=("pool", system.fractions)
     )

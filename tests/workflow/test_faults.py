@@ -138,7 +138,7 @@ def test_failed_points_are_told_kept_apart_and_tried_again(obedient: "Project") 
     assert (results / "figures" / "sojourn_against_load.png").exists()
     assert "2 of 4 points failed" in (results / "verified.txt").read_text()
     with xr.open_dataset(results / "cube.nc") as cube:
-        failed = cube.sel({"method": "mean_field", "arrival_rate": 0.7})
+        failed = cube.sel({"method_name": "mean_field", "arrival_rate": 0.7})
         assert set(failed.status.values.ravel().tolist()) == {"failed"}
         assert set(failed.reason.values.ravel().tolist()) == {"ArithmeticError: no solution"}
         assert cube.sojourn_mean.notnull().sum().item() == 2

@@ -88,7 +88,7 @@ def test_a_smaller_error_simulates_what_is_missing(finished: Finished, tmp_path:
     said = project.snakemake(CUBE)
     reused, needed = replications(said)
     assert reused == 160 < needed
-    simulated = cube_of(project).sel({"method": "simulation", "n_servers": 10})
+    simulated = cube_of(project).sel({"method_name": "simulation", "n_servers": 10})
     assert simulated.n_replications.sum() == needed
     assert (simulated.precision_met == 1).all()
 

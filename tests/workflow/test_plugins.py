@@ -44,7 +44,7 @@ def build(project: "Project") -> None:
     assert re.search(r"^rough_chain +3$", said, re.MULTILINE)
     results = project.folder / "results"
     with xr.open_dataset(results / "tiny" / "cube.nc") as cube:
-        assert cube.method.values.tolist() == ["mean_field", "rough_chain"]
+        assert cube.method_name.values.tolist() == ["mean_field", "rough_chain"]
         assert cube.method_role.values.tolist() == ["limit", "exact"]
         assert cube.policy_name.values.tolist() == ["fast_first"]
         assert (cube.status != "not asked for").sum() == 4

@@ -105,11 +105,11 @@ def required_methods(cube: "xr.Dataset", *wanted: str | Role) -> list[str]:
         If one is not; the error names those that are.
     """
     for one in wanted:
-        if isinstance(one, str):
-            select(cube, **{METHOD: [one]})
-        elif not method_of(cube, one):
+        if not method_of(cube, one):
             there = ", ".join(str(name) for name in cube[METHOD].values)
-            raise ValueError(f"{METHOD}: none in the cube has the role {one.value}; it has {there}")
+            if isinstance(one, str):
+                raise ValueError(f"method = {one!r}: is not in the cube; must be one of {there}")
+            raise ValueError(f"method: none in the cube has the role {one.value}; it has {there}")
     return methods_of(cube, *wanted)
 
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from manyserver.analysis.curves import each_jobs, points, rate_dimension, select
 from manyserver.analysis.kinds import Kind
+from manyserver.methods import METHOD
 from manyserver.study.config.base import Strict
 
 if TYPE_CHECKING:
@@ -192,9 +193,9 @@ def read(
     """
     x = np.asarray(cube[dimension].values, dtype=float)
     missing = Curve(x, np.full(x.size, np.nan), np.zeros(x.size))
-    if method not in cube["method"].values or variable not in cube:
+    if method not in cube[METHOD].values or variable not in cube:
         return missing
-    part = cube.sel({"method": method})
+    part = cube.sel({METHOD: method})
     if n_servers is not None:
         if n_servers not in part["n_servers"].values:
             return missing

@@ -18,6 +18,7 @@ from manyserver.fits.fluctuation import (
     expected_variance,
     variances,
 )
+from manyserver.methods import METHOD
 from manyserver.statistics.rates import Rate, power_law
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def _draw_panel(
 
 def _curves(here: "xr.Dataset", show: Show, options: Options) -> Iterator[_Drawn]:
     """Yield what is drawn for every arrival rate."""
-    methods = here["method"].values
+    methods = here[METHOD].values
     for place in range(here.sizes[rate_dimension(here)]):
         there = here.isel({rate_dimension(here): place})
         found = {}
@@ -211,7 +212,7 @@ def _curves(here: "xr.Dataset", show: Show, options: Options) -> Iterator[_Drawn
 
 def _series(there: "xr.Dataset", show: Show, options: Options, method: str) -> Series | None:
     if show == "bias":
-        if "mean_field" not in there["method"].values:
+        if "mean_field" not in there[METHOD].values:
             return None
         return bias_series(there, options.quantity, method, "mean_field")
     at_level, variable = _fluctuation(there, options)

@@ -15,6 +15,7 @@ from manyserver.fits.halfin_whitt_rates import (
     exponent,
     small_exponent,
 )
+from manyserver.methods import METHOD
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -137,7 +138,7 @@ def _known(cube: "xr.Dataset", panel: Panel) -> bool:
     name = {"third": "q3_mean", "bound": MEAN}.get(panel, QUANTITIES.get(panel, ""))
     if name not in cube:
         return False
-    methods = set(cube["method"].values)
+    methods = set(cube[METHOD].values)
     if not all(methods & set(names) for names in METHODS[panel]):
         return False
     return bool(np.isfinite(cube[name].values).any())
@@ -174,7 +175,7 @@ def _draw_deviation(axes: "Axes", cube: "xr.Dataset", panel: Panel, looks: "list
 
 
 def _series(here: "xr.Dataset", quantity: str, method: str) -> tuple | None:
-    if method not in here["method"].values:
+    if method not in here[METHOD].values:
         return None
     return deviations(here, quantity, method, LIMIT)
 
@@ -182,7 +183,7 @@ def _series(here: "xr.Dataset", quantity: str, method: str) -> tuple | None:
 def _draw_simulation(axes: "Axes", here: "xr.Dataset", look: "Look") -> bool:
     from manyserver.figures.drawing import marks
 
-    if SIMULATION not in here["method"].values or LIMIT not in here["method"].values:
+    if SIMULATION not in here[METHOD].values or LIMIT not in here[METHOD].values:
         return False
     in_limit = at_limit(here, LIMIT, MEAN)
     if in_limit is None:

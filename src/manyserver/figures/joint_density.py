@@ -8,6 +8,7 @@ from pydantic import Field
 
 from manyserver.analysis.curves import select
 from manyserver.figures.base import FigureKind, RegimeOptions, slices
+from manyserver.methods import METHOD
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -65,7 +66,7 @@ class JointDensityFigure(FigureKind[Options]):
         if servers is not None and np.inf in cube["n_servers"].values:
             servers.append(np.inf)
         cube = select(cube, beta=options.betas, n_servers=servers)
-        parts = slices(cube, DENSITY, "beta", "n_servers", "method")
+        parts = slices(cube, DENSITY, "beta", "n_servers", METHOD)
         grids = [_grid(part) for part in parts]
         top = max(float(density.max()) for _, _, density in grids)
         norm = LogNorm(top / 10**options.decades, top)

@@ -7,6 +7,7 @@ import numpy as np
 
 from manyserver.analysis.curves import select
 from manyserver.figures.base import FigureKind, RegimeOptions, slices
+from manyserver.methods import METHOD
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,7 +58,7 @@ class PhasePortraitFigure(FigureKind[Options]):
         from manyserver.figures.drawing import legends, marks, style
 
         cube = select(cube, beta=options.betas)
-        parts = slices(cube, COST, "beta", "n_servers", "method")
+        parts = slices(cube, COST, "beta", "n_servers", METHOD)
         figure, panels = marks.panels(
             len(parts),
             options.width,

@@ -10,6 +10,7 @@ from pydantic import Field
 from manyserver.analysis.curves import rate_dimension
 from manyserver.analysis.messages import messages_at
 from manyserver.figures.base import FigureKind, FigureOptions, chosen, served
+from manyserver.methods import METHOD
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -168,9 +169,9 @@ def _races(here: "xr.Dataset", options: Options) -> dict[tuple[int, int], Winner
     found: dict[tuple[int, int], Winner] = {}
     for row, n_servers in enumerate(_servers(here)):
         method = "mean_field" if np.isinf(n_servers) else "simulation"
-        if method not in here["method"].values:
+        if method not in here[METHOD].values:
             continue
-        there = here.sel({"method": method, "n_servers": n_servers})
+        there = here.sel({METHOD: method, "n_servers": n_servers})
         for column in range(here.sizes[dimension]):
             best = winner(*_values(there.isel({dimension: column}), options))
             if best is not None:

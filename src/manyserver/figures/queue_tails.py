@@ -17,6 +17,7 @@ from manyserver.figures.base import (
     slices,
 )
 from manyserver.fits.tail_growth import expected_growth, growth
+from manyserver.methods import METHOD
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -123,9 +124,9 @@ def _curves(here: "xr.Dataset", n_servers: float | None) -> tuple[Curve, Curve, 
 def _write_growth(axes: "Axes", here: "xr.Dataset", looks: "list[Look]") -> None:
     from manyserver.figures.drawing import marks, style
 
-    if "mean_field" not in here["method"].values or np.inf not in here["n_servers"].values:
+    if "mean_field" not in here[METHOD].values or np.inf not in here["n_servers"].values:
         return
-    point = here.sel({"method": "mean_field", "n_servers": np.inf})
+    point = here.sel({METHOD: "mean_field", "n_servers": np.inf})
     periods = expected_growth(point).period
     lines = []
     for pool, (period, look) in enumerate(zip(periods, looks, strict=False)):

@@ -10,6 +10,7 @@ import numpy as np
 from manyserver.analysis.curves import rate_dimension
 from manyserver.analysis.messages import messages_at
 from manyserver.figures.base import Curve, FigureKind, FigureOptions, chosen, finite_servers, slices
+from manyserver.methods import METHOD
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -144,9 +145,9 @@ class SojournAgainstMessagesFigure(FigureKind[Options]):
 
 def _spots(here: "xr.Dataset", quantity: str, method: str, n_servers: float | None) -> list[_Spot]:
     """Read all policies of one method at one number of servers."""
-    if method not in here["method"].values or n_servers not in here["n_servers"].values:
+    if method not in here[METHOD].values or n_servers not in here["n_servers"].values:
         return []
-    there = here.sel({"method": method, "n_servers": n_servers})
+    there = here.sel({METHOD: method, "n_servers": n_servers})
     found = []
     for policy in range(there.sizes["policy"]):
         point = there.isel(policy=policy)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METHOD", "ROLE", "Draws", "Method", "Problem", "Role", "Strict"]
 
-METHOD = "method"
+METHOD = "method_name"
 """Dimension of a cube along which the methods lie."""
 ROLE = "method_role"
 """Coordinate along it with the value of each method's role."""
