@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from manyserver import defaults
 from manyserver.model import System
 from manyserver.origin import with_origin
 from manyserver.policies import Policy, check_fit
@@ -28,10 +29,10 @@ def compare(
     seed: int | Sequence[int] = 1,
     precision: float | None = None,
     horizon: float | None = None,
-    replications: int = 8,
+    replications: int = defaults.REPLICATIONS,
     threads: int | None = None,
-    max_events: float = 1e10,
-    control_variates: bool = True,
+    max_events: float = defaults.MAX_EVENTS,
+    control_variates: bool = defaults.CONTROL_VARIATES,
     progress: Callable[[str], None] | None = None,
 ) -> xr.Dataset:
     """Simulate policies on one system, or one policy on systems, and tell how they differ.
@@ -111,6 +112,7 @@ def compare(
             threads=threads,
             max_events=max_events,
             control_variates=control_variates,
+            moments=False,
             follows_jobs=follows_jobs,
         )
         limit = limit_start(system, policy)

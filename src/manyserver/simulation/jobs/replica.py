@@ -54,8 +54,7 @@ class Measured(NamedTuple):
     joins: np.ndarray
     """Arrivals that were accepted, by the level that they found, shape (piece, pool, level)."""
     totals: np.ndarray
-    """Arrivals, blocked ones, the work that the accepted ones bring, and arrivals that drew
-    servers, shape (piece, 4)."""
+    """Arrivals, blocked ones, and those that drew servers, shape (piece, 3)."""
     departures: int
     records: Records
     """Of the jobs that arrived in the window."""
@@ -237,7 +236,7 @@ class JobReplica:
             np.zeros((pieces, codes), dtype=np.int64),
             np.zeros((pieces, codes)),
             np.zeros((pieces, codes), dtype=np.int64),
-            np.zeros((pieces, 4)),
+            np.zeros((pieces, 3)),
             np.array([per_batch]),
         )
         progress = np.array([0, self.step, self.item])
