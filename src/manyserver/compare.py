@@ -112,7 +112,6 @@ def compare(
             threads=threads,
             max_events=max_events,
             control_variates=control_variates,
-            moments=False,
             follows_jobs=follows_jobs,
         )
         limit = limit_start(system, policy)

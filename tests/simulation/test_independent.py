@@ -4,11 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from tests.simulation.conftest import settings_of
 
 import manyserver as ms
 from manyserver.simulate import simulate
-from manyserver.simulation import Run
+from manyserver.simulation import Run, checked_settings
 from manyserver.simulation.counts_estimator import CountsEstimator
 from manyserver.simulation.lengths import (
     FEWEST_INDEPENDENT,
@@ -118,7 +117,7 @@ def test_intervals_cover_what_they_say(
 def test_a_drift_is_told(seed: int) -> None:
     """A system that is not settled makes its interval unreliable."""
     system = ms.System(0.9, ONE_POOL, n_servers=20_000)
-    settings = settings_of(system, seed=(seed, 74), precision=0.01)
+    settings = checked_settings(system, seed=(seed, 74), precision=0.01)
     settled, drifting = (
         Run(CountsEstimator(system, SQ2, tails, 1.0, 0.001, settings))
         for tails in (limit_start(system, SQ2).tails, np.ones((1, 1)))

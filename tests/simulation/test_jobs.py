@@ -7,13 +7,12 @@ import pytest
 import xarray as xr
 from scipy.special import stdtrit
 from tests.registry import POOLS, policies
-from tests.simulation.conftest import settings_of
 from tests.simulation.job_twin import JobTwin
 
 import manyserver as ms
 from manyserver.policies import Policy
 from manyserver.policies.pull import Pull
-from manyserver.simulation import Run, make_estimator
+from manyserver.simulation import Run, checked_settings, make_estimator
 from manyserver.simulation.jobs.replica import JobReplica
 from manyserver.sizes import SizeLaw
 from manyserver.start import limit_start
@@ -323,7 +322,7 @@ def test_more_replications_cost_hardly_more_than_longer_ones(discipline: str) ->
     system = ms.System(0.5, ONE_POOL, n_servers=10)
     heavy = ms.size_law("pareto", shape=2.1)
     limit = limit_start(system, SQ2)
-    settings = settings_of(system, precision=0.5)
+    settings = checked_settings(system, precision=0.5)
     for sizes in (HYPER, heavy):
         run = Run(make_estimator(system, SQ2, *limit, settings, sizes, discipline))
         run.simulate(lambda _: None)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manyserver import defaults
 from manyserver.checks import checked_array, checked_count, checked_flag, checked_number
-from manyserver.defaults import PRECISION, PRECISION_OF_JOBS
 from manyserver.model import System
 from manyserver.simulation.replica import step_rate
 
@@ -34,15 +34,15 @@ class Settings:
 def checked_settings(
     system: System,
     *,
-    seed: int | Sequence[int],
-    precision: float | None,
-    horizon: float | None,
-    replications: int,
-    threads: int | None,
-    max_events: float,
-    control_variates: bool,
-    moments: bool,
-    follows_jobs: bool,
+    seed: int | Sequence[int] = 1,
+    precision: float | None = None,
+    horizon: float | None = None,
+    replications: int = defaults.REPLICATIONS,
+    threads: int | None = None,
+    max_events: float = defaults.MAX_EVENTS,
+    control_variates: bool = defaults.CONTROL_VARIATES,
+    moments: bool = defaults.MOMENTS,
+    follows_jobs: bool = False,
 ) -> Settings:
     """Check the parameters of :func:`manyserver.simulate`.
 
@@ -69,7 +69,7 @@ def checked_settings(
             f"precision = {precision!r} and horizon = {horizon!r}: only one of them can be given"
         )
     if precision is None and horizon is None:
-        precision = PRECISION_OF_JOBS if follows_jobs else PRECISION
+        precision = defaults.PRECISION_OF_JOBS if follows_jobs else defaults.PRECISION
     if threads is not None:
         threads = checked_count("threads", threads, otherwise="None for all cores")
     settings = Settings(
