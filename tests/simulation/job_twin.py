@@ -7,7 +7,7 @@ import numpy as np
 from manyserver.policies import full
 from manyserver.simulation.jobs.replica import JobReplica
 from manyserver.simulation.jobs.servers import HEADER
-from manyserver.simulation.sampled import draw_block
+from manyserver.simulation.sampled import _draw
 
 __all__ = ["JobTwin"]
 
@@ -109,7 +109,7 @@ class JobTwin:
             self._work(gap)
             now += gap
             if step == len(self.block.event):
-                draw_block(self.replica.looks, self.rng, self.block)
+                _draw(self.replica.looks, self.rng, self.block)
                 step = 0
             chosen = self._choose(step)
             if chosen is None:

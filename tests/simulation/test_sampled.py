@@ -11,7 +11,7 @@ import manyserver as ms
 from manyserver.joining import JoiningLaw
 from manyserver.policies import Policy
 from manyserver.simulation.replica import Measured
-from manyserver.simulation.sampled import _BLOCK, BLOCK, _1, _play, draw_block
+from manyserver.simulation.sampled import _BLOCK, BLOCK, _1, _draw, _play
 from manyserver.simulation.sampled_replica import SampledReplica
 
 HALF_FULL = np.array([[1.0, 0.75, 0.5, 0.25]] * 3)
@@ -72,7 +72,7 @@ def frozen_joins(codes, looks, tables, rng, block, flows, steps):  # type: ignor
     step = _BLOCK
     for _ in range(steps):
         if step == _BLOCK:
-            draw_block(looks, rng, block)
+            _draw(looks, rng, block)
             step -= _BLOCK
         arrival = block.arrival[step] == _1
         n_looks = np.uint64(looks.fresh.size)

@@ -10,7 +10,7 @@ the policy. When a server reaches the last level the kernel stops after the step
 with longer tables as if nothing had happened.
 
 *Blocks.* Which servers a step looks at does not depend on the state. It is drawn for `BLOCK`
-steps at a time (:func:`draw_block`), and then they are played one after another (:func:`_play`).
+steps at a time (:func:`_draw`), and then the steps are played one after another (:func:`_play`).
 Every step looks at the same number of servers; a step that needs fewer looks at servers that
 do not exist and that nobody prefers. This is faster than a branch that cannot be predicted. So
 are the conditional expressions below, which are compiled into no branch. The codes of many
@@ -32,7 +32,7 @@ import numpy as np
 from manyserver.simulation.random import kernel, next_word, prefetch, uniform, wide_product
 from manyserver.simulation.samples import end_piece, sample
 
-__all__ = ["BLOCK", "advance", "draw_block"]
+__all__ = ["BLOCK", "advance"]
 
 BLOCK = 128
 """Steps drawn at a time."""
@@ -44,7 +44,7 @@ _BLOCK = np.uint64(BLOCK)
 
 
 @kernel()
-def draw_block(looks, rng, block):  # type: ignore[no-untyped-def]
+def _draw(looks, rng, block):  # type: ignore[no-untyped-def]
     """Draw the kinds of the next `BLOCK` steps and the servers that they look at."""
     s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
     n_events = np.uint64(looks.bound.size)
@@ -167,7 +167,7 @@ def advance(codes, flows, before, looks, tables, rng, block, progress, choices, 
         row = flows[piece]
         while remaining > _0 and not full:
             if step == _BLOCK:
-                draw_block(looks, rng, block)
+                _draw(looks, rng, block)
                 if codes.size > CACHED:
                     for place in range(np.uint64(block.server.size)):
                         prefetch(codes, block.server[place])

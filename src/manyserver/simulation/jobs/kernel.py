@@ -19,7 +19,7 @@ from manyserver.simulation.jobs.records import inlined, record_arrival
 from manyserver.simulation.jobs.routers import ask, take_back, tell
 from manyserver.simulation.jobs.servers import join_fcfs, join_ps, leave_fcfs, leave_ps
 from manyserver.simulation.random import kernel, prefetch
-from manyserver.simulation.sampled import BLOCK, draw_block
+from manyserver.simulation.sampled import BLOCK, _draw
 
 __all__ = ["DONE", "MORE_LEVELS", "MORE_NUMBERS", "Pieces", "Rules", "Stream", "advance"]
 
@@ -75,7 +75,8 @@ class Pieces(NamedTuple):
     counts: np.ndarray
     """Servers in each class at the end of each piece, shape (piece, code)."""
     totals: np.ndarray
-    """Arrivals, blocked ones, and those that drew servers, shape (piece, 3)."""
+    """Arrivals, blocked ones, the work that the accepted ones bring, and arrivals that drew
+    servers, shape (piece, 4)."""
     per_batch: np.ndarray
     """Pieces in a batch of the records, shape (1,)."""
 
@@ -200,7 +201,7 @@ def advance(  # type: ignore[no-untyped-def]
                 break
             if step == _BLOCK:
                 if some_drawn:
-                    draw_block(looks, rng, block)
+                    _draw(looks, rng, block)
                 if far:
                     for early in range(AHEAD):
                         _prefetch_step(servers, block, n_looks, row, early)
@@ -215,7 +216,7 @@ def advance(  # type: ignore[no-untyped-def]
                 _turn_pages(now, servers, rules, announced, routers, rng, records, area, end)
                 server = ask(routers, rng) if some_routers else choose(announced, rng)
             if some_drawn and server < 0:
-                totals[2] += 1.0
+                totals[3] += 1.0
                 best = _best_drawn(now, step, n_looks, servers, rules, block, records, area, end)
                 if best < rules.full:
                     server = np.int64(block.server[(best & _LOW) + step])
@@ -224,6 +225,7 @@ def advance(  # type: ignore[no-untyped-def]
             if server >= 0:
                 code = np.int64(servers.code[server])
                 work = size[item]
+                totals[2] += work
                 joins[code] += 1
                 area[code + 1] += end - now
                 if some_announced:

@@ -27,7 +27,7 @@ __all__ = [
 
 ENTRIES = {"sojourn": 0, "waiting": 2}
 """Where the sums of a time and of its square are among the moments."""
-ARRIVALS, BLOCKED, DREW = 0, 1, 2
+ARRIVALS, BLOCKED, DREW = 0, 1, 3
 """Columns of `JobPieces.totals`."""
 
 
@@ -41,7 +41,7 @@ class JobPieces(NamedTuple):
     length: np.ndarray
     """Time of a piece, shape (piece,)."""
     totals: np.ndarray
-    """Arrivals, blocked ones, and those that drew servers, shape (piece, 3)."""
+    """Arrivals, blocked ones, the work of the others, and those that drew servers, (piece, 4)."""
     once: np.ndarray
     """Of a whole replication, in its first piece: departures, time in the system, arrivals after
     the last piece, and jobs that were not followed until they left, shape (piece, 4)."""

@@ -54,7 +54,8 @@ class Measured(NamedTuple):
     joins: np.ndarray
     """Arrivals that were accepted, by the level that they found, shape (piece, pool, level)."""
     totals: np.ndarray
-    """Arrivals, blocked ones, and those that drew servers, shape (piece, 3)."""
+    """Arrivals, blocked ones, the work that the accepted ones bring, and arrivals that drew
+    servers, shape (piece, 4)."""
     departures: int
     records: Records
     """Of the jobs that arrived in the window."""
@@ -236,7 +237,7 @@ class JobReplica:
             np.zeros((pieces, codes), dtype=np.int64),
             np.zeros((pieces, codes)),
             np.zeros((pieces, codes), dtype=np.int64),
-            np.zeros((pieces, 3)),
+            np.zeros((pieces, 4)),
             np.array([per_batch]),
         )
         progress = np.array([0, self.step, self.item])
