@@ -15,6 +15,7 @@ import xarray as xr
 
 import manyserver as ms
 from manyserver import policies
+from manyserver.methods.simulation import Options
 from manyserver.origin import ORIGIN, VERSION
 from manyserver.sizes import names as size_names
 from manyserver.sizes import size_class
@@ -72,6 +73,14 @@ def test_the_reference_lists_all_that_is_public() -> None:
     things = [thing for thing in public().values() if not inspect.ismodule(thing)]
     assert {thing.__name__ for thing in (*things, *inner)} - LISTED == set()
     assert {f"{chosen.__module__}.{chosen.__name__}" for chosen in classes} - LISTED == set()
+
+
+def test_a_simulation_has_the_same_defaults_in_python_and_in_studies() -> None:
+    asked = inspect.signature(ms.simulate).parameters
+    compared = inspect.signature(ms.compare).parameters
+    for name, field in Options.model_fields.items():
+        assert field.default == asked[name].default
+        assert name not in compared or field.default == compared[name].default
 
 
 class Mine(ms.policies.SQ):  # type: ignore[misc]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from manyserver import defaults
 from manyserver.disciplines import Discipline
 from manyserver.disciplines.service import checked_service
 from manyserver.model import System
@@ -29,10 +30,10 @@ def compare(
     seed: int | Sequence[int] = 1,
     precision: float | None = None,
     horizon: float | None = None,
-    replications: int = 8,
+    replications: int = defaults.REPLICATIONS,
     threads: int | None = None,
-    max_events: float = 1e10,
-    control_variates: bool = True,
+    max_events: float = defaults.MAX_EVENTS,
+    control_variates: bool = defaults.CONTROL_VARIATES,
     progress: Callable[[str], None] | None = None,
 ) -> xr.Dataset:
     """Simulate policies on one system, or one policy on systems, and tell how they differ.

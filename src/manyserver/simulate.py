@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver import defaults
 from manyserver.disciplines import Discipline
 from manyserver.disciplines.service import checked_service
 from manyserver.model import System
@@ -33,12 +34,12 @@ def simulate(
     seed: int | Sequence[int] = 1,
     precision: float | None = None,
     horizon: float | None = None,
-    replications: int = 8,
+    replications: int = defaults.REPLICATIONS,
     threads: int | None = None,
-    max_events: float = 1e10,
+    max_events: float = defaults.MAX_EVENTS,
     start: np.ndarray | None = None,
-    control_variates: bool = True,
-    moments: bool = False,
+    control_variates: bool = defaults.CONTROL_VARIATES,
+    moments: bool = defaults.MOMENTS,
     progress: Callable[[str], None] | None = None,
     cache: Cache | None = None,
 ) -> xr.Dataset:
@@ -103,7 +104,8 @@ def simulate(
         Has ``load()``, which returns a dictionary of arrays, empty at first, and ``save(arrays)``.
         The replications are kept there for later calls that differ in `precision`,
         `replications`, `control_variates` or `threads` alone; others ignore them. The result is
-        the same without.
+        the same without. Its attributes ``reused`` and ``needed`` are set to the number of
+        replications that were found, and of all that the result rests on.
 
     Returns
     -------

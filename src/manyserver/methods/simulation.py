@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, model_validator
 
+from manyserver import defaults
 from manyserver.methods.base import Draws, Method, Role, Strict
 from manyserver.methods.dispatching import DispatchingProblem
 from manyserver.model import UnstableSystem
@@ -26,13 +27,13 @@ class Options(Strict):
     and 0.005 where jobs are followed."""
     horizon: float | None = Field(default=None, gt=0)
     """Measured time of each run, instead of a precision."""
-    replications: int = Field(default=8, ge=2)
+    replications: int = Field(default=defaults.REPLICATIONS, ge=2)
     """Independent runs behind one point; for a precision, as many more as it takes."""
-    control_variates: bool = True
+    control_variates: bool = defaults.CONTROL_VARIATES
     """Whether to use what is known to be zero on average to shorten the intervals."""
-    moments: bool = False
+    moments: bool = defaults.MOMENTS
     """Whether to add covariances of the numbers of servers with k jobs."""
-    max_events: float = Field(default=1e10, gt=0)
+    max_events: float = Field(default=defaults.MAX_EVENTS, gt=0)
     """Most arrivals and tries to depart; a point that would need more ends with what it has, and
     the status `precision not met`."""
 

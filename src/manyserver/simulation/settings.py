@@ -6,14 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manyserver import defaults
 from manyserver.checks import checked_array, checked_count, checked_flag, checked_number
 from manyserver.model import System
 from manyserver.simulation.replica import step_rate
 
 __all__ = ["Settings", "checked_settings", "checked_start"]
-
-DEFAULT_PRECISION, DEFAULT_PRECISION_OF_JOBS = 0.0005, 0.005
-"""Precision if neither a precision nor a horizon is asked for; where jobs are followed."""
 
 BYTES_PER_SERVER = 1
 """Of the kernel that goes server by server, at least."""
@@ -39,11 +37,11 @@ def checked_settings(
     seed: int | Sequence[int] = 1,
     precision: float | None = None,
     horizon: float | None = None,
-    replications: int = 8,
+    replications: int = defaults.REPLICATIONS,
     threads: int | None = None,
-    max_events: float = 1e10,
-    control_variates: bool = True,
-    moments: bool = False,
+    max_events: float = defaults.MAX_EVENTS,
+    control_variates: bool = defaults.CONTROL_VARIATES,
+    moments: bool = defaults.MOMENTS,
     follows_jobs: bool = False,
 ) -> Settings:
     """Check the parameters of :func:`manyserver.simulate`.
@@ -71,7 +69,7 @@ def checked_settings(
             f"precision = {precision!r} and horizon = {horizon!r}: only one of them can be given"
         )
     if precision is None and horizon is None:
-        precision = DEFAULT_PRECISION_OF_JOBS if follows_jobs else DEFAULT_PRECISION
+        precision = defaults.PRECISION_OF_JOBS if follows_jobs else defaults.PRECISION
     if threads is not None:
         threads = checked_count("threads", threads, otherwise="None for all cores")
     settings = Settings(

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from manyserver.statistics.laws import Fit, decay_fit, root_exponent_fit, root_leading_fit
-from manyserver.statistics.rates import FEWEST_POINTS, Law, Rate, fitted
+from manyserver.statistics.rates import Law, Rate, fitted
+from manyserver.statistics.windows import FEWEST_POINTS, widest_window
 
 __all__ = ["Decay", "LawName", "decay", "leading_coefficient", "resolved"]
 
@@ -196,23 +197,22 @@ def _choose(
     """Find the law that chi-square accepts in the wider window."""
     if x.size < FEWEST_POINTS:
         return "power", ""
-    told = "chi-square rejects both laws"
-    for first in range(x.size - FEWEST_POINTS + 1):
+
+    def fit(first: int) -> dict[LawName, Fit]:
         known = None if errors is None else errors[first:]
-        fits = {
-            name: law(x[first:], y[first:], known, x.size - first > FEWEST_POINTS)
-            for name, law in laws.items()
-        }
-        better = min(fits, key=lambda name: fits[name].chi_square)
-        accepted = [name for name, fit in fits.items() if fit.consistent]
-        if errors is None:
-            return better, ""
-        if len(accepted) == 1:
-            return accepted[0], ""
-        if accepted:
-            told = "chi-square accepts both laws"
-            break
-    return better, told
+        spare = x.size - first > FEWEST_POINTS
+        return {name: law(x[first:], y[first:], known, spare) for name, law in laws.items()}
+
+    def accepted(fits: dict[LawName, Fit]) -> list[LawName]:
+        return [name for name, found in fits.items() if errors is None or found.consistent]
+
+    _, fits = widest_window(x.size, fit, lambda fits: bool(accepted(fits)))
+    good, better = accepted(fits), min(fits, key=lambda name: fits[name].chi_square)
+    if errors is None:
+        return better, ""
+    if len(good) == 1:
+        return good[0], ""
+    return better, f"chi-square {'accepts' if good else 'rejects'} both laws"
 
 
 def _widened(

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from manyserver.statistics.laws import Fit, exponent_fit, leading_fit
+from manyserver.statistics.windows import FEWEST_POINTS, unfit, widest_window
 
 __all__ = [
-    "FEWEST_POINTS",
     "SIGNAL_TO_NOISE",
     "Law",
     "Rate",
@@ -32,7 +32,6 @@ __all__ = [
 
 SIGNAL_TO_NOISE = 2.0
 """A point counts when its size is at least this many standard errors."""
-FEWEST_POINTS = 3
 
 
 @dataclass(frozen=True)
@@ -168,16 +167,20 @@ def fitted(
     notes = [f"error exceeds signal at {_list(places[noisy])}"] if noisy.any() else []
     excluded = places[~keep]
     places, values = places[keep], values[keep]
-    reason = None
-    if places.size < FEWEST_POINTS:
-        reason = f"{places.size} usable points, {FEWEST_POINTS} needed"
-    elif one_sign and np.unique(np.sign(values)).size > 1:
-        reason = "the signal changes sign"
-    if reason is not None:
+    if reason := unfit(values, one_sign):
         return no_rate(places, excluded, [reason, *notes])
 
     known = None if standard_errors is None or not np.all(errors[keep] > 0) else errors[keep]
-    first, fit = _window(law, places, values, known)
+    first, fit = widest_window(
+        places.size,
+        lambda first: law(
+            places[first:],
+            values[first:],
+            None if known is None else known[first:],
+            places.size - first > FEWEST_POINTS,
+        ),
+        lambda fit: known is None or fit.consistent,
+    )
     if first:
         notes.append(f"not yet on the law at {_list(places[:first])}")
         excluded = np.sort(np.concatenate([excluded, places[:first]]))
@@ -203,16 +206,6 @@ def fitted(
         note="; ".join(notes),
         second_term=fit.second,
     )
-
-
-def _window(law: Law, x: np.ndarray, y: np.ndarray, errors: np.ndarray | None) -> tuple[int, Fit]:
-    """Find the widest window, up to the largest `x`, in which chi-square accepts the law."""
-    for first in range(x.size - FEWEST_POINTS + 1):
-        here = slice(first, None)
-        fit = law(x[here], y[here], None if errors is None else errors[here], x.size - first > 3)
-        if errors is None or fit.consistent:
-            break
-    return first, fit
 
 
 def _window_error(

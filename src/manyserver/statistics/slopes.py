@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from manyserver.statistics.rates import Rate, checked, no_rate
+from manyserver.statistics.windows import unfit, widest_window
 
 __all__ = ["straight_slope"]
 
-FEWEST_POINTS = 3
 LARGEST_SHIFT = 0.005
 
 
@@ -50,19 +50,19 @@ def straight_slope(x: ArrayLike, y: ArrayLike, largest_shift: float = LARGEST_SH
     keep = np.isfinite(values) & (values != 0)
     excluded = places[~keep]
     places, values = places[keep], values[keep]
-    if places.size < FEWEST_POINTS:
-        return no_rate(places, excluded, [f"{places.size} usable points, {FEWEST_POINTS} needed"])
-    if np.unique(np.sign(values)).size > 1:
-        return no_rate(places, excluded, ["the signal changes sign"])
+    if reason := unfit(values, one_sign=True):
+        return no_rate(places, excluded, [reason])
     log_x, log_y = np.log(places), np.log(np.abs(values))
-    slopes = [_slope(log_x[k:], log_y[k:]) for k in range(places.size - FEWEST_POINTS + 2)]
-    shifts = np.abs(np.diff([slope for slope, _, _ in slopes]))
-    straight = np.flatnonzero(shifts <= largest_shift)
-    first = int(min(straight[0] if straight.size else places.size, places.size - FEWEST_POINTS))
-    slope, scatter, intercept = slopes[first]
+    lines = [_slope(log_x[k:], log_y[k:]) for k in range(places.size - 1)]
+    first, shift = widest_window(
+        places.size,
+        lambda first: abs(lines[first + 1][0] - lines[first][0]),
+        lambda shift: shift <= largest_shift,
+    )
+    slope, scatter, intercept = lines[first]
     return Rate(
         estimate=slope,
-        standard_error=math.hypot(scatter, shifts[first]),
+        standard_error=math.hypot(scatter, shift),
         prefactor=float(np.sign(values[0]) * np.exp(intercept)),
         window=(float(places[first]), float(places[-1])),
         n_points=places.size - first,
