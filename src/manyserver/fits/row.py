@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manyserver.methods import METHOD
 from manyserver.statistics.rates import Rate
 from manyserver.study import models
 
@@ -35,7 +34,7 @@ def columns(*axes: str) -> list[str]:
     A column is empty where it has no meaning; `window` and `excluded` hold values of what the fit
     runs over.
     """
-    return ["fit", *axes, METHOD, "n_servers", *VALUES]
+    return ["fit", *axes, "method", "n_servers", *VALUES]
 
 
 def places(cube: "xr.Dataset") -> dict[str, Any]:
@@ -76,7 +75,7 @@ def fit_row(
     """
     return {
         **{name: values.item() for name, values in places(curve).items()},
-        METHOD: method,
+        "method": method,
         "n_servers": n_servers,
         "pool": pool,
         "level": level,
