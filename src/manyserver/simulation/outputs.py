@@ -50,13 +50,12 @@ def _bounded(system: System) -> bool:
 def _blocked(system: System, batches: Measured, controls: Controls | None) -> np.ndarray:
     """Return the probability that an arrival is blocked, from samples, shape (batch,)."""
     blocked = batches.samples.blocked / batches.samples.taken
-    return _if_often(blocked, batches.blocked.sum(axis=1), controls)
+    return _adjusted(blocked, _often(batches.blocked.sum(axis=1)), controls)
 
 
-def _if_often(values: np.ndarray, occurred: np.ndarray, controls: Controls | None) -> np.ndarray:
-    """Adjust what occurred often enough, both of shape (batch,)."""
-    often = occurred.sum() >= VISITS * len(occurred)
-    return controls.adjusted(values) if controls and often else values
+def _often(occurred: np.ndarray) -> np.ndarray:
+    """Whether something occurred often enough to be adjusted, given shape (batch,)."""
+    return np.asarray(occurred.sum() >= VISITS * len(occurred))
 
 
 def _tails(system: System, batches: Measured, controls: Controls | None) -> np.ndarray:
@@ -89,8 +88,8 @@ def estimates(
         Length of a batch, in units of time.
     """
     often = often_visited(batches.joins)
-    tails = _adjusted(_tails(system, batches, controls), often, controls)
-    tail = batch_mean(tails, controls)
+    measured = _tails(system, batches, controls)
+    tails, tail = _adjusted(measured, often, controls), _means(measured, often, controls)
     tail.value[:, 0], tail.half_width[:, 0] = 1.0, 0.0  # every server has at least no job
     in_pools = queues(system, batches, controls)
     joins, waits = _joins(system, batches, often, controls, length)
@@ -193,7 +192,8 @@ def _blocking(system: System, batches: Measured, controls: Controls | None) -> E
     if controls is None:
         blocked = batches.blocked.sum(axis=1)
         return batch_ratio(blocked, batches.accepted + blocked)
-    return batch_mean(_blocked(system, batches, controls), controls)
+    blocked = batches.samples.blocked / batches.samples.taken
+    return _means(blocked, _often(batches.blocked.sum(axis=1)), controls)
 
 
 def _cut(estimate: Estimate) -> Estimate:
@@ -204,6 +204,22 @@ def _cut(estimate: Estimate) -> Estimate:
 def _adjusted(values: np.ndarray, often: np.ndarray, controls: Controls | None) -> np.ndarray:
     """Adjust the batches (batch, ...) of what is often visited, (...)."""
     return np.where(often, controls.adjusted(values), values) if controls else values
+
+
+def _means(values: np.ndarray, often: np.ndarray, controls: Controls | None) -> Estimate:
+    """Average batches (batch, ...), those adjusted of what is often visited, (...).
+
+    The interval of what is not adjusted has nothing to do with the control variates: a batch in
+    which it happens may be one that they hardly weigh.
+    """
+    plain = batch_ratio(values, np.ones_like(values), skewed=True)
+    if controls is None:
+        return plain
+    return _chosen(often, batch_mean(controls.adjusted(values), controls), plain)
+
+
+def _chosen(first_if: np.ndarray, first: Estimate, second: Estimate) -> Estimate:
+    return Estimate(*(np.where(first_if, *both) for both in zip(first, second, strict=True)))
 
 
 def _joins(
@@ -224,15 +240,13 @@ def _joins(
         waits = batch_ratio(waiting, arrivals)
         return batch_ratio(batches.joins, held), waits
     tails, choices = sampled(system, batches.samples)
-    waits = batch_mean(_if_often(choices[:, :, 1:].sum(axis=(1, 2)), waiting, controls), controls)
+    waits = _means(choices[:, :, 1:].sum(axis=(1, 2)), _often(waiting), controls)
     # Arrivals that find level k are as many as the visits to level k + 1.
     leave_often = np.concatenate([often[:, 1:], np.zeros((len(often), 1), dtype=bool)], axis=1)
-    rates = batch_ratio(
-        system.arrival_rate * _adjusted(choices, leave_often, controls),
-        system.fractions[:, None] * _adjusted(_occupancy(tails), leave_often, controls),
-        controls,
-    )
-    return rates, waits
+    joined = system.arrival_rate * choices
+    held = system.fractions[:, None] * _occupancy(tails)
+    adjusted = batch_ratio(controls.adjusted(joined), controls.adjusted(held), controls)
+    return _chosen(leave_often, adjusted, batch_ratio(joined, held)), waits
 
 
 def _occupancy(tails: np.ndarray) -> np.ndarray:
@@ -260,14 +274,12 @@ def variances(
     jobs = tails[:, :, 1:].sum(axis=2) @ system.fractions
     jobs_mean = float(_adjusted(jobs, np.array(True), controls).mean())
     jobs_variance = samples.squared_jobs / count - 2 * jobs_mean * jobs + jobs_mean**2
-    tail_variance = batch_mean(_adjusted(variance, often, controls), controls)
+    tail_variance = _means(variance, often, controls)
     for part in tail_variance:
         part[:, 0] = 0.0  # every server has at least no job
     outputs = {
         "queue_tail_variance": _cut(tail_variance),
-        "jobs_per_server_variance": batch_mean(
-            _adjusted(servers * jobs_variance, np.array(True), controls), controls
-        ),
+        "jobs_per_server_variance": _means(servers * jobs_variance, np.array(True), controls),
     }
     if samples.products.shape[2]:
         outputs["occupancy_covariance"] = _covariance(system, samples, often, controls)
@@ -290,7 +302,7 @@ def _covariance(
     cross = held[..., None, None] * mean
     centred = products - cross - np.moveaxis(cross, (1, 2), (3, 4)) + mean[..., None, None] * mean
     both = often[:, :used, None, None] & often[:, :used]
-    estimate = batch_mean(sum(system.counts) * _adjusted(centred, both, controls), controls)
+    estimate = _means(sum(system.counts) * centred, both, controls)
     more = ((0, 0), (0, levels - used)) * 2
     return Estimate(*(np.pad(part, more, constant_values=np.nan) for part in estimate))
 
