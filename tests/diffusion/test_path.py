@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import manyserver as ms
 from manyserver.diffusion.halfin_whitt.convergence.coupling import poisson_and_brownian
 from manyserver.diffusion.halfin_whitt.convergence.path import path
 from manyserver.diffusion.halfin_whitt.finite.law import chain
-from manyserver.diffusion.halfin_whitt.simulation import simulate_chain
+from manyserver.methods.chain_simulation import relaxation_time
 
 from .small_chain import stationary_law
 
@@ -145,48 +146,27 @@ def test_coupled_path_is_sampled_at_the_times_given() -> None:
 )
 def test_simulated_means(beta: float, n: int, levels: int, names: tuple[str, ...]) -> None:
     states, law = stationary_law(beta, n, levels)
-    result = simulate_chain(beta, n, seed=SEED)
-    for name, column in zip(names, states.T[1:], strict=False):
-        error = float(result[f"{name}_half_width"]) / 1.96
+    values, half_widths = simulated(beta, n)
+    for level, _ in enumerate(names, start=2):
         # The exact law has no longer queues; these matter less than one part in a thousand.
-        exact = law @ column
-        assert abs(float(result[name]) - exact) < ERRORS * error + 1e-3 * exact
-    arrivals = n - beta * math.sqrt(n)
-    assert float(result.q1_mean) == arrivals
-    assert float(result.waiting_probability) == pytest.approx(float(result.q2_mean) / arrivals)
-    assert float(result.variance_reduction) > 3
+        exact = law @ states[:, level - 1]
+        error = half_widths[level] / 1.96
+        assert abs(values[level] - exact) < ERRORS * error + 1e-3 * exact
 
 
 @pytest.mark.parametrize(("beta", "n"), [(0.5, 1600), (1.0, 1600)])
 def test_simulation_agrees_with_the_exact_recursion(beta: float, n: int) -> None:
-    result, exact = simulate_chain(beta, n, seed=SEED), chain(beta, n)
-    error = float(result.q2_mean_half_width) / 1.96
-    assert abs(float(result.q2_mean - exact.q2_mean)) < ERRORS * error
-    # Without the control variates the interval would be several times as long.
-    assert float(result.variance_reduction) > 10
+    values, half_widths = simulated(beta, n)
+    error = abs(values[2] - float(chain(beta, n).q2_mean))
+    assert error < ERRORS * half_widths[2] / 1.96
 
 
-def test_simulation_does_not_depend_on_threads() -> None:
-    one, two = (simulate_chain(2.0, 25, seed=SEED, threads=threads) for threads in (1, 2))
-    assert one.identical(two)
-    assert not one.identical(simulate_chain(2.0, 25, seed=SEED + 1))
-
-
-def test_half_widths_cover_the_truth() -> None:
-    """A 95 % interval misses at most 14 times in 100, but for chances below 1e-4."""
-    states, law = stationary_law(1.0, 9, 5)
-    exact = law @ states[:, 1]
-    missed = 0
-    for seed in range(100):
-        result = simulate_chain(1.0, 9, seed=100 * SEED + seed)
-        missed += abs(float(result.q2_mean) - exact) > float(result.q2_mean_half_width)
-    assert missed <= 14
-
-
-def test_rare_events_have_no_interval() -> None:
-    result = simulate_chain(3.0, 100, seed=SEED)
-    assert math.isnan(float(result.q2_mean_half_width))
-    assert math.isnan(float(result.q3_mean_half_width))
+def simulated(beta: float, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Means of Q1, Q2, ... of the one simulator of all policies, and their half-widths."""
+    system = ms.System(1 - beta / math.sqrt(n), [ms.Pool(1, 1)], n_servers=n)
+    horizon = 320 * relaxation_time(beta)
+    run = ms.simulate(system, ms.policy("jsq"), horizon=horizon, replications=4, seed=SEED)
+    return n * run.queue_tail.values[0], n * run.queue_tail_half_width.values[0]
 
 
 @pytest.mark.parametrize(
@@ -201,11 +181,6 @@ def test_rare_events_have_no_interval() -> None:
         (lambda: path(5.0, n=25), r"n = 25: must be greater than beta\*\*2 = 25"),
         (lambda: path(1.0, n=4, start=(-2.0, 5.0)), r"start = \[-2.0, 5.0\]: must be a state"),
         (lambda: path(1.0, 1e9), "step: the paths have 1e"),
-        (lambda: simulate_chain(1.0, 1), r"n = 1: must be greater than beta\*\*2 = 1"),
-        (lambda: simulate_chain(1.0, 25, horizon=10.0), "horizon = 10.0: must be at least 1632"),
-        (lambda: simulate_chain(1.0, 25, replications=99), "replications = 99: must be at most 64"),
-        (lambda: simulate_chain(1.0, 25, threads=0), "threads = 0"),
-        (lambda: simulate_chain(1.0, 25, seed=-1), "seed = -1: must be an integer >= 0"),
     ],
 )
 def test_nonsense_is_refused(call: Callable[[], object], message: str) -> None:

@@ -187,12 +187,12 @@ def codes(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     "edited,changed",
     [
-        ("simulation", ["simulation"]),
+        ("simulation", ["chain_simulation", "simulation"]),
         ("mean_field", ["mean_field", "refined_mean_field"]),
         ("exact", ["exact"]),
         ("policies/sq.py", ["refined_mean_field", "sq"]),
         ("policies/schemes.py", []),
-        ("model.py", sorted([*methods.names("dispatching"), "sq"])),
+        ("model.py", sorted([*methods.names("dispatching"), "chain_simulation", "sq"])),
         ("schema.py", sorted(methods.names())),
         ("diffusion/halfin_whitt/convergence/gap.py", ["relaxation"]),
         ("diffusion/halfin_whitt/fluid_model/stein.py", ["fluid"]),

@@ -309,8 +309,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
             "sweep": {"beta": [1, 2], "n_servers": 10},
             "methods": {"chain_simulation": {"horizon": 100}},
         },
-        "methods.chain_simulation: horizon = 100.0: must be at least 1632, which is 16 batches of "
-        "20 relaxation times (beta = 1)",
+        "methods.chain_simulation: horizon = 100.0: must be at least 1632, which is 320 "
+        "relaxation times (beta = 1)",
     ),
     "no method applies": (
         {"sweep": {"beta": 1, "n_servers": "limit"}, "methods": {"chain": {}}},

@@ -17,7 +17,6 @@ from manyserver.diffusion.halfin_whitt.fluid_model.phase_portrait import portrai
 from manyserver.diffusion.halfin_whitt.fluid_model.stein import SteinSolution
 from manyserver.diffusion.halfin_whitt.limit.fluctuations import fluctuations
 from manyserver.diffusion.halfin_whitt.limit.stationary import stationary
-from manyserver.diffusion.halfin_whitt.simulation import simulate_chain
 
 __all__ = [
     "Lyapunov",
@@ -35,7 +34,6 @@ __all__ = [
     "path",
     "portrait",
     "queue_bound",
-    "simulate_chain",
     "stationary",
 ]
 

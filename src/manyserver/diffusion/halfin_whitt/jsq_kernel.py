@@ -10,7 +10,7 @@ Only functions import this module, so that the package can be imported without n
 
 from manyserver.machine_code import njit
 
-__all__ = ["accumulate", "follow"]
+__all__ = ["follow"]
 
 
 @njit(inline="always")
@@ -61,44 +61,3 @@ def follow(queues, n, ranks, ends, record):  # type: ignore[no-untyped-def]
             event += 1
         record[time, 0] = queues[0]
         record[time, 1] = queues[1]
-
-
-@njit(cache=True, nogil=True)
-def accumulate(queues, n, arrivals, uniforms, sums):  # type: ignore[no-untyped-def]
-    """Play events, and sum over the states that they find.
-
-    Parameters
-    ----------
-    queues : array of int64, shape (level,), at least three levels
-        Changed in place.
-    n : int
-        Servers.
-    arrivals : float
-        Arrival rate per server.
-    uniforms : array of float64, shape (event,)
-        From [0, 1).
-    sums : array of float64, shape (5,)
-        Added to: servers with at least 1, 2 and 3 customers, whether all are busy, and
-        (servers with at least 1 - n * arrivals) * customers.
-    """
-    customers = 0
-    for level in range(queues.size):
-        customers += queues[level]
-    first = second = third = full = 0
-    product = 0.0
-    for uniform in uniforms:
-        first += queues[0]
-        second += queues[1]
-        third += queues[2]
-        full += queues[0] == n
-        product += (queues[0] - n * arrivals) * customers
-        scaled = uniform * (1.0 + arrivals)
-        if scaled < arrivals:
-            customers += _arrive(queues, n) >= 0
-        else:
-            customers -= _depart(queues, int((scaled - arrivals) * n)) >= 0
-    sums[0] += first
-    sums[1] += second
-    sums[2] += third
-    sums[3] += full
-    sums[4] += product

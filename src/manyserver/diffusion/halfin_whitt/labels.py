@@ -52,13 +52,9 @@ _VARIABLES = {
     "q3_mean": Variable((), "servers", "E Q_3", "mean number of servers with at least 3 customers"),
     "waiting_probability": Variable((), "1", "P_w", "probability that a customer waits"),
     "simulated_time": Variable((), "time", "T", "measured time", DIAGNOSTIC),
-    "n_events": Variable(
-        (), "1", "n_e", "arrivals and tries to depart while measuring", DIAGNOSTIC
-    ),
+    "n_events": Variable((), "1", "n_e", "arrivals and departures while measuring", DIAGNOSTIC),
     "n_batches": Variable((), "1", "b", "batches behind the half-widths", DIAGNOSTIC),
-    "variance_reduction": Variable(
-        (), "1", "", "variance of the mean Q2 without controls over that with them", DIAGNOSTIC
-    ),
+    "n_controls": Variable((), "1", "p", "control variates behind the half-widths", DIAGNOSTIC),
     # Stationary laws
     "q1": Variable(("q1",), "servers", "Q_1", "busy servers"),
     "q2": Variable(("q2",), "servers", "Q_2", "servers with at least 2 customers"),

@@ -27,7 +27,6 @@ from manyserver.diffusion.halfin_whitt.checks import (
 )
 from manyserver.diffusion.halfin_whitt.convergence.coupling import poisson_and_brownian
 from manyserver.diffusion.halfin_whitt.labels import labelled
-from manyserver.diffusion.halfin_whitt.simulation import empty_queues
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -220,3 +219,12 @@ def _check_size(cells: int, name: str) -> None:
             f"{name}: the paths have {cells:g} intervals, at most {MOST_CELLS:g} fit; simulate "
             "a shorter horizon or fewer replications"
         )
+
+
+def empty_queues(beta: float, n: int) -> np.ndarray:
+    """Return the counts of an empty system, with more levels than any run reaches.
+
+    Customers that find all levels full are lost. As ``P(Q_i = n)`` falls by ``lambda**n`` from
+    level to level, less than ``exp(-60)`` of them are.
+    """
+    return np.zeros(4 + math.ceil(60 / (beta * math.sqrt(n))), np.int64)
