@@ -119,23 +119,26 @@ def test_a_horizon_waits_for_a_slow_system(seed: int) -> None:
     assert_close(result, ms.exact(system, policy, tolerance=1e-5))
 
 
-def test_saturation_as_in_the_exact_chain() -> None:
+def test_saturation_as_in_the_exact_chain(seed: int) -> None:
     """Within 4 standard errors: fails by chance with probability 1e-4."""
     for rate in (0.3, 0.42):
         system = ms.System(rate, UNEQUAL, n_servers=2)
-        margin = refuse_unstable(system, ms.policy("jiq"))
+        margin = refuse_unstable(system, ms.policy("jiq"), (seed,))
         assert margin is not None
         busy = (2 * rate / 1.8) / (1 + rate / 1.8)
         expected = 1 - rate * busy / 2 / 0.1
         assert abs(float(margin.value) - expected) <= 2.1 * float(margin.half_width)
         assert float(margin.half_width) < 0.02
+        other = refuse_unstable(system, ms.policy("jiq"), (seed, 1))
+        assert other is not None
+        assert margin.value != other.value
 
 
-def test_where_nothing_can_saturate() -> None:
+def test_where_nothing_can_saturate(seed: int) -> None:
     for pools in ([ms.Pool(1, 1)], UNEQUAL):
-        assert refuse_unstable(ms.System(0.5, pools, 100), ms.policy("jsq")) is None
-        assert refuse_unstable(ms.System(0.15, pools, 100), ms.policy("jiq")) is None
-    assert refuse_unstable(ms.System(0.9, [ms.Pool(1, 1)], 100), ms.policy("jiq")) is None
+        assert refuse_unstable(ms.System(0.5, pools, 100), ms.policy("jsq"), (seed,)) is None
+        assert refuse_unstable(ms.System(0.15, pools, 100), ms.policy("jiq"), (seed,)) is None
+    assert refuse_unstable(ms.System(0.9, [ms.Pool(1, 1)], 100), ms.policy("jiq"), (seed,)) is None
 
 
 def test_unstable_below_a_load_of_one() -> None:
@@ -150,12 +153,12 @@ def test_unstable_below_a_load_of_one() -> None:
         compare(system, [jsq, jiq])
 
 
-def test_several_routers_of_pull_saturate_a_slow_pool_earlier() -> None:
+def test_several_routers_of_pull_saturate_a_slow_pool_earlier(seed: int) -> None:
     """A slow server of two gets 0.26 jobs per unit of time, and can do 0.2; JIQ is stable."""
     system = ms.System(0.5, UNEQUAL, n_servers=4)
     with pytest.raises(ms.UnstableSystem, match=r"policy pull sends pool 0 0\.1[23]"):
-        refuse_unstable(system, ms.policy("pull", routers=2))
-    margin = refuse_unstable(system, ms.policy("jiq"))
+        refuse_unstable(system, ms.policy("pull", routers=2), (seed,))
+    margin = refuse_unstable(system, ms.policy("jiq"), (seed,))
     assert margin is not None
     assert margin.value > 2 * margin.half_width
 

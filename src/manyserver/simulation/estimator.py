@@ -93,7 +93,7 @@ class Estimator(ABC, Generic[P]):
         settings: Settings,
     ):
         policy.check(system)
-        self.margin = refuse_unstable(system, policy)
+        self.margin = refuse_unstable(system, policy, settings.seed)
         self.start = checked_start(system, start_tails)
         self.system, self.policy, self.settings = system, policy, settings
         self.relaxation_time, self.correction = relaxation_time, correction

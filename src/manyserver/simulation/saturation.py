@@ -28,12 +28,13 @@ SETTLING = 0.25
 """The same before measuring, as a part of that."""
 MOST_STEPS = 100_000_000
 """A look gets no longer than this, if the first is not."""
-SEED = (20_11_12, 7)
+LOOK = 7
+"""Last word of the seed of a look, which those of replications lack."""
 
 
-# Simulations of one system with several seeds need one look.
+# Runs that differ in their options alone need one look.
 @lru_cache(maxsize=256)
-def refuse_unstable(system: System, policy: Policy) -> Estimate | None:
+def refuse_unstable(system: System, policy: Policy, seed: tuple[int, ...]) -> Estimate | None:
     """Raise UnstableSystem if some pools certainly get more work than they can do.
 
     Parameters
@@ -41,6 +42,8 @@ def refuse_unstable(system: System, policy: Policy) -> Estimate | None:
     system : System
         Finite.
     policy : Policy
+    seed : tuple of int
+        Of the run.
 
     Returns
     -------
@@ -51,7 +54,7 @@ def refuse_unstable(system: System, policy: Policy) -> Estimate | None:
     """
     margins = []
     for saturation in saturations(system, policy):
-        flow, half_width = _flow(system, policy, saturation)
+        flow, half_width = _flow(system, policy, saturation, seed)
         refuse_saturation(system, policy, saturation, float(flow), float(half_width))
         capacity = np.array(saturation.capacity)
         margins.append(Estimate(1 - flow / capacity, half_width / capacity))
@@ -63,7 +66,9 @@ def certainly_stable(margin: Estimate | None) -> bool:
     return margin is None or float(margin.value) > CERTAIN * float(margin.half_width)
 
 
-def _flow(system: System, policy: Policy, saturation: Saturation) -> Estimate:
+def _flow(
+    system: System, policy: Policy, saturation: Saturation, seed: tuple[int, ...]
+) -> Estimate:
     """Estimate the jobs that join pools which are always busy, per unit of time and server."""
     reduced = saturated(system, saturation.pools)
     others = [i for i in range(len(system.pools)) if i not in saturation.pools]
@@ -72,7 +77,7 @@ def _flow(system: System, policy: Policy, saturation: Saturation) -> Estimate:
     start = np.zeros((len(system.pools), 2))
     start[:, 0] = 1.0
     start[list(saturation.pools), 1] = 1.0
-    replica = make_replica(reduced, policy, start, SEED)
+    replica = make_replica(reduced, policy, start, (*seed, LOOK))
     shortest = SHORTEST_TIME / float(system.speeds[others].min()) * replica.rate
     steps = round(max(shortest, FEWEST_STEPS) / BATCHES)
     replica.warm_up(round(SETTLING * BATCHES * steps))

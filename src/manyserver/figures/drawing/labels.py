@@ -71,14 +71,9 @@ def spread(wanted: np.ndarray, gap: float) -> np.ndarray:
     >>> spread(np.array([0.0, 10.0, 10.0, 11.0]), 2.0).round(2).tolist()
     [0.0, 8.33, 10.33, 12.33]
     """
+    # Imported here as few figures need it.
+    from scipy.optimize import isotonic_regression
+
     steps = gap * np.arange(wanted.size)
-    # Apart by the gap means that what is left without the steps does not decrease: the nearest such
-    # sequence averages every crowd (isotonic regression by pooling).
-    crowds: list[list[float]] = []
-    for value in wanted - steps:
-        crowds.append([float(value)])
-        while len(crowds) > 1 and np.mean(crowds[-2]) > np.mean(crowds[-1]):
-            last = crowds.pop()
-            crowds[-1] += last
-    middles = [np.full(len(crowd), np.mean(crowd)) for crowd in crowds]
-    return np.asarray(steps + np.concatenate(middles))
+    # Apart by the gap means that what is left without the steps does not decrease.
+    return np.asarray(steps + isotonic_regression(wanted - steps).x)

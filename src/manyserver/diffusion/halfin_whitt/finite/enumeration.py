@@ -89,9 +89,9 @@ def count_law(n: int, beta: float, level: int) -> CountLaw:
     CountLaw
     """
     transposed, counts = count_generator(n, beta, level)
-    # One equation is redundant: the first state (all full) is given the weight one.
+    # One equation is redundant: the empty system is given the weight one.
     matrix = transposed.tocsc()
-    reference = len(counts) - 1  # the empty system
+    reference = len(counts) - 1
     kept = np.arange(len(counts)) != reference
     right = -matrix[:, [reference]].toarray().ravel()[kept]
     solution = splu(matrix[kept][:, kept]).solve(right)
