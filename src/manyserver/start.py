@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manyserver.mean_field import CriticalLoad, NotSmooth, fixed_point, refine, relaxation_time
-from manyserver.mean_field.separable import separable_pools
+from manyserver.mean_field.independent.separable import separable_pools
 from manyserver.model import System
 from manyserver.policies import Policy
 

@@ -7,7 +7,7 @@ import pytest
 from tests.registry import BOUNDED, POOLS, announced_policies, policies
 
 import manyserver as ms
-from manyserver.mean_field.separable import SeparablePool
+from manyserver.mean_field.independent.separable import SeparablePool
 from manyserver.policies import Policy, names, policy_class
 from manyserver.policies.messages import messages
 from manyserver.policies.saturation import saturated, saturations

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from manyserver.checks import checked_array, refusal
-from manyserver.mean_field.announced import follow
-from manyserver.mean_field.drift import Drift, most_levels
+from manyserver.mean_field.drift import most_levels
 from manyserver.mean_field.fixed_point import fixed_point
 from manyserver.mean_field.path import Path
-from manyserver.mean_field.pull import follow_routers, start_messages
+from manyserver.mean_field.regimes import regime_of
 from manyserver.mean_field.solver import FEWEST_LEVELS, MOST_LEVELS
 from manyserver.model import System
 from manyserver.origin import with_origin
 from manyserver.policies import Policy, check_fit
-from manyserver.policies.pull import Pull
 from manyserver.variables import labelled
 
 if TYPE_CHECKING:
@@ -88,31 +84,19 @@ def mean_field(
     check_fit(system, policy)
     grid = _checked_times(times)
     tails = _start_tails(system, policy, start)
-    integrate = _integrator(system, policy, tails, start)
+    integrate = regime_of(system, policy).integrator(tails, getattr(start, "router_idle", None))
     all_levels = most_levels(system)
     levels = FEWEST_LEVELS
     while levels < tails.shape[1] + 2:
         levels *= 2
     while levels <= MOST_LEVELS:
         levels = levels if all_levels is None else min(levels, all_levels)
-        path = integrate(system, policy, levels, tails, grid, TOLERANCES)
+        path = integrate(levels, tails, grid, TOLERANCES)
         if levels == all_levels or path.tails[:, :, -1].max() < TOP_TAIL:
             told = start if isinstance(start, (str, System)) else "given"
             return with_origin(_dataset(system, path, grid), system, policy, start=told)
         levels *= 2
     raise RuntimeError(f"start: the tails do not stay below {TOP_TAIL} within {MOST_LEVELS} levels")
-
-
-def _integrator(
-    system: System, policy: Policy, tails: np.ndarray, start: object
-) -> Callable[..., Path]:
-    """Choose what integrates the mean field of this policy."""
-    if isinstance(policy, Pull):
-        given = getattr(start, "router_idle", None)
-        return partial(
-            follow_routers, messages=start_messages(system, policy.routers, tails, given)
-        )
-    return follow if policy.sampling(system).depends_on_all else _follow
 
 
 def _checked_times(times: ArrayLike) -> np.ndarray:
@@ -163,43 +147,6 @@ def _start_tails(
                 "must be zero there"
             )
     return tails
-
-
-def _follow(
-    system: System,
-    policy: Policy,
-    levels: int,
-    start: np.ndarray,
-    times: np.ndarray,
-    tolerances: tuple[float, float],
-) -> Path:
-    """Integrate a smooth drift from the given tails at time 0."""
-    drift = Drift(system, policy, levels)
-    path = _integrate(drift, drift.state(start), times, tolerances)
-    joins = np.stack([drift.law.probabilities(tails) for tails in path])
-    return Path(path, joins, np.stack([drift.law.densities(tails) for tails in path]))
-
-
-def _integrate(
-    drift: Drift, state: np.ndarray, times: np.ndarray, tolerances: tuple[float, float]
-) -> np.ndarray:
-    from scipy.integrate import solve_ivp
-
-    if times[-1] == 0:
-        return drift.tails(state)[None]
-    solution = solve_ivp(
-        lambda _, state: drift(state),
-        (0.0, times[-1]),
-        state,
-        method="LSODA",
-        jac=lambda _, state: drift.jacobian(state),
-        t_eval=times,
-        rtol=tolerances[0],
-        atol=tolerances[1],
-    )
-    if not solution.success:
-        raise RuntimeError(f"the mean-field equations were not integrated: {solution.message}")
-    return np.stack([drift.tails(state) for state in solution.y.T])
 
 
 def _dataset(system: System, path: Path, times: np.ndarray) -> xr.Dataset:

@@ -32,7 +32,6 @@ from manyserver.mean_field.drift import most_levels
 from manyserver.model import System
 from manyserver.outputs import stationary_outputs
 from manyserver.policies import Policy
-from manyserver.policies.pull import Pull
 from manyserver.sizes import SizeLaw
 from manyserver.variables import labelled
 
@@ -73,8 +72,7 @@ def with_sizes(
     phases = sizes.phases()
     # With no second job at any server there is nothing to share and nothing to wait for.
     alone = not exponential["queue_tail"].values[:, 2:].any()
-    announced = isinstance(policy, Pull) or policy.sampling(system).depends_on_all
-    if announced and sizes.name != "exponential" and not alone:
+    if not regime_of(system, policy).smooth and sizes.name != "exponential" and not alone:
         raise ValueError(
             f"policy = {policy.name}: servers announce themselves and hold more than one job; the "
             "fixed point is then known for exponential sizes only"

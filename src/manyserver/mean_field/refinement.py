@@ -17,21 +17,17 @@ sampling without replacement: the servers looked at are distinct, which is felt 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from manyserver.checks import checked_kind
-from manyserver.mean_field.drift import Drift
 from manyserver.mean_field.fixed_point import fixed_point
-from manyserver.mean_field.separable import SeparablePool, separable_pools
-from manyserver.model import Pool, System
+from manyserver.mean_field.regimes import regime_of
+from manyserver.model import System
 from manyserver.origin import with_origin
 from manyserver.policies import Policy
-from manyserver.policies.pull import Pull
-from manyserver.policies.sq import SQ
 from manyserver.variables import CORRECTION, REFINED, labelled
 
 if TYPE_CHECKING:
@@ -39,9 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NotSmooth", "refine"]
 
-TOP_TAIL = 1e-16
-"""Levels whose tail is below this in every pool are left out."""
-FEWEST_LEVELS = 3
 REFINED_MEANS = (
     "queue_tail",
     "queue_mean",
@@ -50,12 +43,6 @@ REFINED_MEANS = (
     "waiting_probability",
     "blocking_probability",
 )
-MOST_LEVELS = 512
-"""Most levels given for a pool in which an arrival looks at one server only."""
-NEGATIVE = 1e-9
-"""A negative variance of this size, relative to the largest, is rounding."""
-
-
 class NotSmooth(ValueError):
     """Raised for a policy whose joining law has no derivatives in the limit."""
 
@@ -119,11 +106,7 @@ def refine(system: System, policy: Policy) -> xr.Dataset:
     _refuse_jumps(system, policy)
     limit = fixed_point(system, policy)
     tails = limit.queue_tail.values
-    pools = separable_pools(system, policy)
-    if pools is None:
-        expansion = _expand(system, policy, tails)
-    else:
-        expansion = _expand_separately(system, pools, policy.replacement)
+    expansion = regime_of(system, policy).expand(tails)
     levels = min(expansion.correction.shape[1], tails.shape[1])
     means = {name: limit[name].values for name in REFINED_MEANS}
     means["queue_tail"] = tails[:, :levels]
@@ -152,133 +135,17 @@ def _refuse_jumps(system: System, policy: Policy) -> None:
     jumps with the state (JSQ: when the last idle server goes). There is no derivative to expand.
     """
     unit = math.lcm(*(pool.fraction.denominator for pool in system.pools))
-    if not isinstance(policy, Pull):
-        few, many = (policy.sampling(replace(system, n_servers=unit * size)) for size in (1, 2))
-    if isinstance(policy, Pull) or few.depends_on_all:
+    few, many = (replace(system, n_servers=unit * size) for size in (1, 2))
+    if not regime_of(few, policy).smooth:
         raise NotSmooth(
             f"policy {policy.name}: servers announce themselves, so that where an arrival goes is "
             "not smooth in the limit; must look at servers it draws to be refined"
         )
-    if few != many:
+    if policy.sampling(few) != policy.sampling(many):
         raise NotSmooth(
             f"policy {policy.name}: looks at more servers the more there are, so that its joining "
             "law is not smooth in the limit; must look at a fixed number of servers to be refined"
         )
-
-
-@dataclass(frozen=True)
-class _Expansion:
-    """Terms of order 1/N: of the mean tails (pool, level), of their covariance, of the jobs."""
-
-    correction: np.ndarray
-    covariance: np.ndarray
-    jobs_variance: float
-    residual: float
-
-
-def _expand(system: System, policy: Policy, tails: np.ndarray) -> _Expansion:
-    """Expand around the fixed point with the given tails."""
-    used = int(np.flatnonzero((tails > TOP_TAIL).any(axis=0))[-1])
-    drift = Drift(system, policy, max(used + 2, FEWEST_LEVELS))
-    state = drift.state(tails)
-    tails = drift.tails(state)
-    jacobian = drift.jacobian(state)
-    noise = -2 * (system.speeds / system.fractions)[:, None] * np.diff(tails, append=0.0)[:, 1:]
-    shape = drift.shape
-    inner = (shape[0], shape[1] - 1)
-    covariance = np.zeros(shape * 2)
-    covariance[:, 1:, :, 1:] = _covariance(jacobian, noise.ravel()).reshape(inner * 2)
-    law = drift.law
-    joins = law.size_correction(tails) + law.curvature(tails, covariance) / 2
-    correction = np.zeros(shape)
-    force = drift.arrivals * joins
-    correction[:, 1:] = np.linalg.solve(jacobian, -force[:, :-1].ravel()).reshape(inner)
-    spread = covariance.sum(axis=3)
-    # How the part of the arrivals that is accepted changes with the tails.
-    accepting = law.jacobian(tails).sum(axis=(0, 1))
-    change = float(joins.sum() + (accepting * correction).sum())
-    return _Expansion(
-        correction,
-        covariance,
-        float(system.fractions @ spread.sum(axis=1) @ system.fractions),
-        _residual(system, tails, (correction, change), (spread, accepting)),
-    )
-
-
-def _covariance(jacobian: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """Solve A V + V A' + diag(noise) = 0; V is a covariance if and only if A is stable."""
-    from scipy.linalg import solve_continuous_lyapunov
-
-    covariance = solve_continuous_lyapunov(jacobian, -np.diag(noise))
-    covariance = (covariance + covariance.T) / 2
-    eigenvalues = np.linalg.eigvalsh(covariance)
-    if eigenvalues[0] < -NEGATIVE * abs(eigenvalues[-1]):
-        raise RuntimeError("the mean-field fixed point is not stable, so that it has no covariance")
-    return np.asarray(covariance)
-
-
-def _residual(
-    system: System,
-    tails: np.ndarray,
-    mean: tuple[np.ndarray, float],
-    covariance: tuple[np.ndarray, np.ndarray],
-) -> float:
-    """Largest error of the conservation laws.
-
-    Parameters
-    ----------
-    system : System
-    tails : numpy.ndarray, shape (pool, level)
-    mean : tuple
-        Corrections of the tails, (pool, level), and of the part of the arrivals accepted.
-    covariance : tuple
-        Of tails and jobs, (pool, level, pool), and derivatives of the part that is accepted by
-        the tails, (pool, level).
-    """
-    work = system.fractions * system.speeds
-    correction, accepted = mean
-    balance = work @ correction[:, 1] - system.arrival_rate * accepted
-    spread, accepting = covariance
-    flow = work @ spread[:, 1] - system.arrival_rate * np.tensordot(accepting, spread, axes=2)
-    error = flow @ system.fractions - work @ tails[:, 1]
-    scale = max(1.0, np.abs(correction).max())
-    return float(max(abs(balance) / scale, abs(error)) / system.arrival_rate)
-
-
-def _expand_separately(system: System, pools: list[SeparablePool], replacement: bool) -> _Expansion:
-    """Put together pools that do not see each other; pool j has fraction_j N servers."""
-    parts = [
-        _expand_alone(pool, speed, replacement)
-        for pool, speed in zip(pools, (pool.speed for pool in system.pools), strict=True)
-    ]
-    levels = max(part.correction.shape[1] for part in parts)
-    correction = np.zeros((len(parts), levels))
-    covariance = np.zeros(correction.shape * 2)
-    for pool, (part, fraction) in enumerate(zip(parts, system.fractions, strict=True)):
-        kept = part.correction.shape[1]
-        correction[pool, :kept] = part.correction[0] / fraction
-        covariance[pool, :kept, pool, :kept] = part.covariance[0, :, 0] / fraction
-    return _Expansion(
-        correction,
-        covariance,
-        float(system.fractions @ [part.jobs_variance for part in parts]),
-        max(part.residual for part in parts),
-    )
-
-
-def _expand_alone(pool: SeparablePool, speed: Fraction, replacement: bool) -> _Expansion:
-    """Expand a pool of equal servers with its own arrivals."""
-    top = pool.level_reaching(math.log(TOP_TAIL))
-    if pool.d > 1:
-        alone = System(pool.arrival_rate, [Pool(1, speed, buffer=pool.buffer)])
-        tails = np.exp(pool.log_tail(np.arange(top + 1)))
-        return _expand(alone, SQ(pool.d, replacement=replacement), tails[None])
-    # Independent M/M/1/B queues: Cov(u_k, u_l) = u_max(k, l) - u_k u_l.
-    levels = np.arange(min(max(top + 1, FEWEST_LEVELS), MOST_LEVELS))
-    tails = np.exp(pool.log_tail(levels))
-    covariance = tails[np.maximum.outer(levels, levels)] - np.outer(tails, tails)
-    nothing = np.zeros((1, len(levels)))
-    return _Expansion(nothing, covariance[None, :, None, :], pool.queue_variance(), 0.0)
 
 
 def _corrections(

@@ -11,7 +11,7 @@ from manyserver.mean_field.announced import slowest
 from manyserver.mean_field.drift import Drift
 from manyserver.mean_field.fixed_point import fixed_point
 from manyserver.mean_field.pull import slowest_split
-from manyserver.mean_field.separable import separable_pools
+from manyserver.mean_field.independent.separable import separable_pools
 from manyserver.model import System
 from manyserver.policies import Policy, check_fit
 from manyserver.policies.pull import Pull
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["relaxation_time"]
-
-DENSE = 400
-"""Matrices of up to this order are diagonalised in full."""
-SMALLEST_TAIL = 1e-14
 
 
 def relaxation_time(system: System, policy: Policy, solution: xr.Dataset | None = None) -> float:
@@ -65,26 +61,4 @@ def relaxation_time(system: System, policy: Policy, solution: xr.Dataset | None 
         solution = fixed_point(system, policy)
     elif not hasattr(solution, "queue_tail"):
         raise refusal("solution", solution, "what fixed_point returned")
-    tails = solution.queue_tail.values
-    if isinstance(policy, Pull):
-        time = slowest(system, policy.with_one_router, tails)
-        return max(time, slowest_split(system, policy, tails))
-    if policy.sampling(system).depends_on_all:
-        return slowest(system, policy, tails)
-    pools = separable_pools(system, policy)
-    if pools is not None and all(pool.d == 1 for pool in pools):
-        return float(1 / min(pool.gap for pool in pools))
-    levels = int(np.flatnonzero((tails > SMALLEST_TAIL).any(axis=0))[-1]) + 2
-    drift = Drift(system, policy, max(levels, 3))
-    matrix = drift.jacobian(drift.state(tails))
-    rooms = np.array([np.inf if pool.buffer is None else pool.buffer for pool in system.pools])
-    there = (np.arange(1, drift.shape[1]) <= rooms[:, None]).ravel()
-    matrix = matrix[np.ix_(there, there)]
-    if len(matrix) <= DENSE:
-        eigenvalues = np.linalg.eigvals(matrix)
-    else:
-        from scipy.sparse.linalg import eigs
-
-        start = np.ones(len(matrix))
-        eigenvalues = eigs(matrix, k=4, sigma=0.0, v0=start, return_eigenvectors=False)
-    return float(-1 / eigenvalues.real.max())
+    return regime_of(system, policy).relaxation_time(solution.queue_tail.values)

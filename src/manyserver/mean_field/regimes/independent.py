@@ -1,0 +1,48 @@
+"""Arrivals go to a pool whatever its state."""
+
+from typing import Any
+
+import numpy as np
+
+from manyserver.mean_field.independent import (
+    SeparablePool,
+    expand_separately,
+    separable_pools,
+    separate_fixed_point,
+)
+from manyserver.mean_field.regimes.smooth import Smooth
+from manyserver.mean_field.smooth import Expansion
+from manyserver.model import System
+from manyserver.policies import Policy
+
+__all__ = ["Independent"]
+
+
+class Independent(Smooth):
+    """See :mod:`manyserver.mean_field.independent`."""
+
+    @classmethod
+    def fits(cls, system: System, policy: Policy) -> bool:
+        """Whether every pool has arrivals of its own."""
+        return separable_pools(system, policy) is not None
+
+    @property
+    def pools(self) -> list[SeparablePool]:
+        """The pools, each with its own arrivals."""
+        pools = separable_pools(self.system, self.policy)
+        assert pools is not None
+        return pools
+
+    def stationary(self) -> dict[str, Any]:
+        """Put together what is known of each pool."""
+        return separate_fixed_point(self.system, self.pools)
+
+    def relaxation_time(self, tails: np.ndarray) -> float:
+        """Return that of the slowest M/M/1/B queue, or of the drift where some servers are drawn."""
+        if all(pool.d == 1 for pool in self.pools):
+            return float(1 / min(pool.gap for pool in self.pools))
+        return super().relaxation_time(tails)
+
+    def expand(self, tails: np.ndarray) -> Expansion:
+        """Expand every pool."""
+        return expand_separately(self.system, self.pools, self.policy.replacement)
