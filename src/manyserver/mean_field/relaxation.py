@@ -67,7 +67,7 @@ def relaxation_time(system: System, policy: Policy, solution: xr.Dataset | None 
         raise refusal("solution", solution, "what fixed_point returned")
     tails = solution.queue_tail.values
     if isinstance(policy, Pull):
-        time = slowest(system, policy.with_one_router, tails)
+        time = slowest(system, policy.memoryless, tails)
         return max(time, slowest_split(system, policy, tails))
     if policy.sampling(system).depends_on_all:
         return slowest(system, policy, tails)

@@ -103,6 +103,11 @@ class Policy(ABC):
         checked_flag("replacement", self.replacement)
 
     @property
+    def memoryless(self) -> "Policy":
+        """The same policy without memory: itself, unless it has some."""
+        return self
+
+    @property
     def ties(self) -> Ties:
         """Who wins among equal preferences: each alike, or the fastest (equals: each alike)."""
         return "uniform"

@@ -92,7 +92,7 @@ def pull_asymptotics(system: System, policy: Policy) -> xr.Dataset:
     check_fit(system, policy)
     if not isinstance(policy, Pull):
         raise ValueError(f"policy = {policy}: must be a policy 'pull'")
-    limit = stationary(system, policy.with_one_router)
+    limit = stationary(system, policy.memoryless)
     busy = limit["queue_tail"][:, 1]
     if np.all(busy == 1):
         raise ValueError(

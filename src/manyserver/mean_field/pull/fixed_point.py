@@ -38,7 +38,7 @@ def routed_fixed_point(system: System, policy: Pull, split: np.ndarray) -> dict[
     split : numpy.ndarray, shape (router,)
         They sum to one.
     """
-    values = stationary(system, policy.with_one_router)
+    values = stationary(system, policy.memoryless)
     tails = values["queue_tail"]
     idle = system.fractions * (1 - tails[:, 1])
     leaving = float(

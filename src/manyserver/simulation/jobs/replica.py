@@ -8,7 +8,6 @@ import numpy as np
 
 from manyserver.model import System
 from manyserver.policies import Policy
-from manyserver.policies.pull import Pull
 from manyserver.simulation.jobs.announced import make_announced
 from manyserver.simulation.jobs.kernel import (
     DONE,
@@ -107,7 +106,7 @@ class JobReplica:
         seed: Sequence[int],
     ):
         # With messages apart, PULL knows idle servers and else looks at one, as with one router.
-        memoryless = policy.with_one_router if isinstance(policy, Pull) else policy
+        memoryless = policy.memoryless
         self.system, self.policy, self.sizes, self.ps = system, memoryless, sizes, ps
         self.n_servers = sum(system.counts)
         self.looks = arrival_looks(system, memoryless)
