@@ -127,7 +127,7 @@ class DecayFit(Fit[Options]):
 def can_vanish(study: "Supply", quantity: str) -> bool:
     """Whether some point can have a value of a quantity that is not always zero, or missing."""
     if quantity == BLOCKING:
-        return any(pool.buffer is not None for p in study.chosen for pool in p.subject.system.pools)
+        return any(point.subject.system.is_bounded for point in study.chosen)
     if quantity == "empty_router_probability":
         return any(isinstance(point.subject.policy, Pull) for point in study.chosen)
     return quantity != MESSAGES or not study.follows_jobs
