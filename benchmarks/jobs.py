@@ -196,8 +196,8 @@ def followed(quick: bool) -> Iterator[Row]:
             "numbers of jobs": numbers(n_servers),
             "FCFS": jobs(n_servers, "fcfs"),
             "PS": jobs(n_servers, "ps"),
-            "PS, power law": jobs(n_servers, True, "power_law"),
-            "PS, hyperexponential": jobs(n_servers, True, "hyperexponential", scv=9),
+            "PS, power law": jobs(n_servers, "ps", "power_law"),
+            "PS, hyperexponential": jobs(n_servers, "ps", "hyperexponential", scv=9),
             "FCFS, heap": heap(n_servers, ps=False),
             "PS, heap": heap(n_servers, ps=True),
         }

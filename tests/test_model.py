@@ -93,3 +93,11 @@ def test_a_load_of_one_is_refused() -> None:
 def test_the_limit_has_no_counts() -> None:
     with pytest.raises(ValueError, match="n_servers = None: must be an integer here"):
         _ = ms.System(0.5, HALVES).counts
+
+
+@pytest.mark.parametrize(("buffers", "expected"), [((None, None), False), ((None, 3), True)])
+def test_a_system_is_bounded_if_any_pool_has_a_buffer(
+    buffers: tuple[int | None, ...], expected: bool
+) -> None:
+    system = ms.System(0.5, [ms.Pool("1/2", 1, buffer=buffer) for buffer in buffers])
+    assert system.is_bounded is expected

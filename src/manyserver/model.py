@@ -229,8 +229,7 @@ class System:
         object.__setattr__(self, "arrival_rate", checked_number("arrival_rate", arrival_rate))
         object.__setattr__(self, "pools", _checked_pools(pools))
         object.__setattr__(self, "n_servers", self._checked_servers(n_servers))
-        bounded = any(pool.buffer is not None for pool in self.pools)
-        if not bounded and Fraction(repr(self.arrival_rate)) >= self.exact_capacity:
+        if not self.is_bounded and Fraction(repr(self.arrival_rate)) >= self.exact_capacity:
             raise UnstableSystem(
                 f"arrival_rate = {arrival_rate!r}: load is {self.load:.6g}; must be below the "
                 f"capacity of {float(self.exact_capacity):.6g} jobs per unit of time and server",
@@ -251,6 +250,11 @@ class System:
                 f"{unit}"
             )
         return n_servers
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the servers of any pool have a finite buffer."""
+        return any(pool.buffer is not None for pool in self.pools)
 
     @property
     def exact_capacity(self) -> Fraction:

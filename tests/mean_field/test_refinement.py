@@ -12,9 +12,9 @@ import pytest
 from tests.registry import EQUAL, POOLS, policies
 
 import manyserver as ms
-from manyserver.mean_field import refinement
 from manyserver.mean_field.drift import Drift
 from manyserver.mean_field.refinement import refine
+from manyserver.mean_field.smooth import expansion
 from manyserver.policies import Policy, Sampling
 from manyserver.policies.base import whole_system
 
@@ -171,7 +171,7 @@ def test_random_routing_makes_servers_independent() -> None:
     for name in ("queue_tail", "queue_mean", "sojourn_mean", "waiting_probability"):
         assert np.all(result[f"{name}_correction"].values == 0)
     tails = result.queue_tail.values
-    general = refinement._expand(system, policy, tails)
+    general = expansion.expand(system, policy, tails)
     assert general.correction == pytest.approx(np.zeros(general.correction.shape), abs=1e-12)
     kept = general.correction.shape[1]
     exact = np.zeros((2, kept, 2, kept))
@@ -188,7 +188,7 @@ def test_pools_apart_expand_as_they_do_together(replacement: bool) -> None:
     system = ms.System(0.6, PAIR)
     policy = ms.policy("hybrid_sq", d=[3, 2], split="naive", replacement=replacement)
     result = refine(system, policy)
-    general = refinement._expand(system, policy, result.queue_tail.values)
+    general = expansion.expand(system, policy, result.queue_tail.values)
     kept = general.correction.shape[1]
     assert kept == result.sizes["level"]
     assert result.queue_tail_correction.values == pytest.approx(general.correction, abs=1e-13)
@@ -262,7 +262,7 @@ def test_more_levels_change_nothing(
 ) -> None:
     system, policy = ms.System(load, PAIR), ms.policy(name, d=[2, 1])
     usual = refine(system, policy)
-    monkeypatch.setattr(refinement, "TOP_TAIL", 1e-200)
+    monkeypatch.setattr(expansion, "TOP_TAIL", 1e-200)
     more = refine(system, policy)
     assert more.sizes["level"] > usual.sizes["level"] + 1
     for name in ("sojourn_mean_correction", "jobs_per_server_variance"):
@@ -330,4 +330,4 @@ def test_what_has_no_fixed_point_is_refused() -> None:
 def test_an_unstable_fixed_point_is_refused() -> None:
     jacobian = np.array([[-1.0, 2.0], [2.0, -1.0]])
     with pytest.raises(RuntimeError, match="not stable"):
-        refinement._covariance(jacobian, np.ones(2))
+        expansion._covariance(jacobian, np.ones(2))

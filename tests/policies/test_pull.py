@@ -35,6 +35,11 @@ def test_several_routers_are_not_memoryless(read: Callable[[object], object]) ->
         read(ms.policy("pull", routers=2))
 
 
+def test_without_memory_it_has_one_router_and_others_are_as_they_are() -> None:
+    assert ms.policy("pull", routers=2).memoryless == ms.policy("pull", routers=1)
+    assert ms.policy("sq", d=2).memoryless == ms.policy("sq", d=2)
+
+
 @pytest.mark.parametrize("routers", [1, 2])
 def test_it_has_no_expansion(routers: int) -> None:
     with pytest.raises(NotSmooth, match="policy pull: servers announce themselves"):

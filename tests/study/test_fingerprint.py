@@ -190,7 +190,7 @@ def codes(folder: Path) -> dict[str, str]:
         ("simulation", ["chain_simulation", "simulation"]),
         ("mean_field", ["mean_field", "refined_mean_field"]),
         ("exact", ["exact"]),
-        ("policies/sq.py", ["refined_mean_field", "sq"]),
+        ("policies/sq.py", ["mean_field", "refined_mean_field", "sq"]),
         ("policies/schemes.py", []),
         ("model.py", sorted([*methods.names("dispatching"), "chain_simulation", "sq"])),
         ("schema.py", sorted(methods.names())),

@@ -8,7 +8,6 @@ import numpy as np
 from manyserver.analysis.curves import system_of
 from manyserver.policies import policy
 from manyserver.policies.messages import messages
-from manyserver.policies.pull import Pull
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,7 +45,7 @@ def _by_flows(point: "xr.Dataset") -> float:
     system = system_of(point)
     parameters = json.loads(str(point["policy_parameters"].values))
     chosen = policy(str(point["policy_name"].values), **parameters)
-    known = chosen.with_one_router if isinstance(chosen, Pull) else chosen
+    known = chosen.memoryless
     tails = np.nan_to_num(point["queue_tail"].transpose("pool", "level").values)
     tails = tails[: len(system.pools)]
     busy = -np.diff(tails, axis=1, append=0.0)

@@ -16,7 +16,6 @@ from manyserver.origin import with_origin
 from manyserver.outputs import stationary_outputs
 from manyserver.policies import Policy, check_fit
 from manyserver.policies.messages import messages
-from manyserver.policies.pull import Pull
 from manyserver.variables import labelled
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ def _messages_per_customer(law: StationaryLaw, policy: Policy) -> float:
     leaving = law.system.speeds[:, None] * _occupancy(law)
     leaving[:, 0] = 0.0
     accepted = joining.sum()
-    sampling = (policy.with_one_router if isinstance(policy, Pull) else policy).sampling(law.system)
+    sampling = policy.memoryless.sampling(law.system)
     sent = messages(law.system, sampling, accepted + blocked, joining, leaving)
     return float(sent / accepted)
 

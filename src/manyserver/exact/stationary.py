@@ -25,7 +25,6 @@ from manyserver.exact.truncation import (
 )
 from manyserver.model import System
 from manyserver.policies import Policy, check_fit
-from manyserver.policies.pull import Pull
 
 __all__ = ["MOST_STATES", "StationaryLaw", "stationary_law"]
 
@@ -175,8 +174,8 @@ def _methods(
     system: System, policy: Policy
 ) -> tuple[Callable[[Caps], Chain], Callable[[Caps], int]]:
     """Return what builds the chain within given caps, and what counts its states."""
-    if isinstance(policy, Pull):
-        routers = policy.routers
+    if policy.n_routers:
+        routers = policy.n_routers
         return (
             partial(build_routed_chain, system, routers),
             lambda caps: count_routed_states(caps, routers),

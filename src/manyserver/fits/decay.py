@@ -24,9 +24,8 @@ from manyserver.fits.convergence import Series
 from manyserver.fits.row import fit_row
 from manyserver.methods import Role
 from manyserver.model import System
-from manyserver.policies import policy
+from manyserver.policies import Policy, policy
 from manyserver.policies.jiq import JIQ
-from manyserver.policies.pull import Pull
 from manyserver.statistics.decay import Decay, LawName, decay, leading_coefficient
 
 if TYPE_CHECKING:
@@ -127,9 +126,9 @@ class DecayFit(Fit[Options]):
 def can_vanish(study: "Supply", quantity: str) -> bool:
     """Whether some point can have a value of a quantity that is not always zero, or missing."""
     if quantity == BLOCKING:
-        return any(pool.buffer is not None for p in study.chosen for pool in p.subject.system.pools)
+        return any(point.subject.system.is_bounded for point in study.chosen)
     if quantity == "empty_router_probability":
-        return any(isinstance(point.subject.policy, Pull) for point in study.chosen)
+        return any(point.subject.policy.n_routers for point in study.chosen)
     return quantity != MESSAGES or not study.follows_jobs
 
 
@@ -164,7 +163,7 @@ class Theory:
         With several routers, the exponent of n; and the coefficient, if that is -1.
     """
 
-    def __init__(self, system: System, chosen: Pull | None, quantity: str):
+    def __init__(self, system: System, chosen: Policy | None, quantity: str):
         self.decay = self.exponent = self.coefficient = np.nan
         self.power = PREFACTOR
         if chosen is None:
@@ -189,8 +188,8 @@ def theory(curve: "xr.Dataset", quantity: str) -> Theory:
     parameters = json.loads(str(curve["policy_parameters"].values))
     chosen = policy(str(curve["policy_name"].values), **parameters)
     if isinstance(chosen, JIQ) and chosen.d == 1 and chosen.ties == "uniform":
-        chosen = Pull(1)
-    return Theory(system_of(curve), chosen if isinstance(chosen, Pull) else None, quantity)
+        chosen = policy("pull", routers=1)
+    return Theory(system_of(curve), chosen if chosen.n_routers else None, quantity)
 
 
 def fit(data: Series, expected: Theory, law: str) -> Decay:
@@ -199,7 +198,7 @@ def fit(data: Series, expected: Theory, law: str) -> Decay:
     return decay(*data, law=known.get(law), power=expected.power)
 
 
-def _asymptotics(system: System, chosen: Pull) -> dict[str, float]:
+def _asymptotics(system: System, chosen: Policy) -> dict[str, float]:
     from manyserver.mean_field.pull import pull_asymptotics
 
     try:

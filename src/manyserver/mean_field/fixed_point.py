@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from manyserver.disciplines import Discipline
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["fixed_point", "pull_fixed_point"]
+
 
 def fixed_point(
     system: System,
@@ -145,5 +145,3 @@ def pull_fixed_point(system: System, policy: Policy, split: ArrayLike | None = N
 
 def _dataset(system: System, values: dict[str, Any]) -> xr.Dataset:
     return labelled(values, system, attrs={"method": "mean-field fixed point"})
-
-

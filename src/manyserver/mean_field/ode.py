@@ -157,7 +157,7 @@ def _dataset(system: System, path: Path, times: np.ndarray) -> xr.Dataset:
         "jobs_per_server": means @ system.fractions,
         "waiting_probability": path.joins[:, :, 1:].sum(axis=(1, 2)),
         "blocking_probability": np.maximum(1 - path.joins.sum(axis=(1, 2)), 0.0)
-        if any(pool.buffer is not None for pool in system.pools)
+        if system.is_bounded
         else np.zeros(len(times)),
         "joining_rate": system.arrival_rate * path.rates,
     }

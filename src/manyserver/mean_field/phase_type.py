@@ -29,6 +29,7 @@ import numpy as np
 from manyserver.disciplines import Discipline
 from manyserver.joining import JoiningLaw
 from manyserver.mean_field.drift import most_levels
+from manyserver.mean_field.regimes import regime_of
 from manyserver.model import System
 from manyserver.outputs import stationary_outputs
 from manyserver.policies import Policy

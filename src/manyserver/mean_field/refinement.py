@@ -43,6 +43,8 @@ REFINED_MEANS = (
     "waiting_probability",
     "blocking_probability",
 )
+
+
 class NotSmooth(ValueError):
     """Raised for a policy whose joining law has no derivatives in the limit."""
 
@@ -156,7 +158,7 @@ def _corrections(
     jobs = system.fractions @ queue_mean
     work = system.fractions * system.speeds / system.arrival_rate
     # As many jobs are accepted as busy servers serve, at every N.
-    bounded = any(pool.buffer is not None for pool in system.pools)
+    bounded = system.is_bounded
     blocking = -work @ correction[:, 1] if bounded else np.zeros(())
     accepted = 1 - float(limit.blocking_probability)
     # As many jobs join busy servers as leave a server that holds at least two.

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from manyserver.checks import refusal
-from manyserver.mean_field.announced import slowest
-from manyserver.mean_field.drift import Drift
 from manyserver.mean_field.fixed_point import fixed_point
-from manyserver.mean_field.pull import slowest_split
-from manyserver.mean_field.independent.separable import separable_pools
+from manyserver.mean_field.regimes import regime_of
 from manyserver.model import System
 from manyserver.policies import Policy, check_fit
-from manyserver.policies.pull import Pull
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -66,7 +66,7 @@ def fewest_states(system: System, tolerance: float) -> int:
     with probability load**n. If all queues grow alike, that takes n / N jobs at each. Where jobs
     can be blocked that does not hold.
     """
-    bounded = any(pool.buffer is not None for pool in system.pools)
+    bounded = system.is_bounded
     jobs = 0.0 if bounded else math.log(tolerance) / math.log(system.load)
     cap = max(FIRST_CAP, math.floor(jobs / sum(system.counts)))
     buffers = [cap if pool.buffer is None else min(cap, pool.buffer) for pool in system.pools]

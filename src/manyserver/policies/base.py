@@ -103,6 +103,16 @@ class Policy(ABC):
         checked_flag("replacement", self.replacement)
 
     @property
+    def memoryless(self) -> "Policy":
+        """The same policy without memory: itself, unless it has some."""
+        return self
+
+    @property
+    def n_routers(self) -> int:
+        """Routers that keep messages of idle servers; 0 if servers are known to all or to none."""
+        return 0
+
+    @property
     def ties(self) -> Ties:
         """Who wins among equal preferences: each alike, or the fastest (equals: each alike)."""
         return "uniform"

@@ -42,7 +42,12 @@ class Pull(Policy):
         object.__setattr__(self, "routers", checked_choices(self.routers, name="routers"))
 
     @property
-    def with_one_router(self) -> "Pull":
+    def n_routers(self) -> int:
+        """Routers, one or more."""
+        return self.routers
+
+    @property
+    def memoryless(self) -> "Pull":
         """The same without memory: alike in the messages sent, and with many servers."""
         return Pull(1)
 

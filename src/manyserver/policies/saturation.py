@@ -28,7 +28,6 @@ from fractions import Fraction
 
 from manyserver.model import Pool, System, UnstableSystem
 from manyserver.policies.base import Policy
-from manyserver.policies.pull import Pull
 from manyserver.policies.stability import capacity_of, is_overloaded, worst_sets
 
 __all__ = ["Saturation", "refuse_saturation", "saturated", "saturations"]
@@ -74,7 +73,7 @@ def saturations(system: System, policy: Policy) -> list[Saturation]:
         finite buffers belong to none.
     """
     # With several routers PULL does the same, as seen from one of them.
-    sampling = (Pull(1) if isinstance(policy, Pull) else policy).sampling(system)
+    sampling = policy.memoryless.sampling(system)
     if not sampling.depends_on_all or not sampling.branches:
         return []
     full = tuple(pool for pool, own in enumerate(system.pools) if own.buffer is not None)

@@ -6,7 +6,6 @@ import numpy as np
 
 from manyserver.model import System
 from manyserver.policies import Policy
-from manyserver.policies.pull import Pull
 from manyserver.simulation.counts_replica import CountsReplica
 from manyserver.simulation.pull_replica import PullReplica
 from manyserver.simulation.replica import Replica
@@ -25,7 +24,7 @@ MOST_LOOKS = 64
 
 def kernel_for(system: System, policy: Policy) -> type[Replica]:
     """Choose the kernel: by servers, or by the numbers of servers that hold k jobs."""
-    if isinstance(policy, Pull):
+    if policy.n_routers:
         return PullReplica
     announced = policy.sampling(system).depends_on_all
     return CountsReplica if announced else SampledReplica

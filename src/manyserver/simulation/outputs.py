@@ -44,7 +44,7 @@ def sojourns(
 
 
 def _bounded(system: System) -> bool:
-    return any(pool.buffer is not None for pool in system.pools)
+    return system.is_bounded
 
 
 def _blocked(system: System, batches: Measured, controls: Controls | None) -> np.ndarray:

@@ -56,7 +56,6 @@ def make_pull_tables(system: System, levels: int) -> PullTables:
 class PullReplica(OnCounts):
     """The state is what the queues are, and which router knows of how many idle servers."""
 
-    policy: Pull
     n_tallies = N_TALLIES
 
     def start(self, tail: np.ndarray) -> None:
@@ -66,7 +65,7 @@ class PullReplica(OnCounts):
         of many servers: from an equal split the way there takes a time of order ``n_servers``.
         """
         rng = np.random.default_rng(self.rng[4:])
-        parts = rng.dirichlet(np.ones(self.policy.routers))
+        parts = rng.dirichlet(np.ones(self.policy.n_routers))
         self.messages = np.stack([rng.multinomial(idle, parts) for idle in tail[:, 0] - tail[:, 1]])
         self.known = self.messages.sum(axis=0)
         self._tabulate(np.pad(tail, ((0, 0), (0, 1))))
@@ -106,7 +105,7 @@ class PullReplica(OnCounts):
 
         with a the probability that an arrival joins an idle server and m the empty routers.
         """
-        routers = self.policy.routers
+        routers = self.policy.n_routers
         if routers == 1:
             return np.zeros((len(batches.tallies), 0))
         returning = batches.tallies[:, RETURN] / batches.tallies[:, STEPS]
@@ -116,7 +115,7 @@ class PullReplica(OnCounts):
     def own_outputs(self, batches: Measured, controls: Controls | None) -> dict[str, Estimate]:
         """Estimate messages, empty routers, and how the idle servers are split over routers."""
         sampling = ONE_ROUTER.sampling(self.system)
-        empty = batches.tallies[:, EMPTY] / batches.tallies[:, STEPS] / self.policy.routers
+        empty = batches.tallies[:, EMPTY] / batches.tallies[:, STEPS] / self.policy.n_routers
         return {
             "messages_per_customer": messages_per_customer(self.system, sampling, batches),
             "empty_router_probability": batch_mean(

@@ -292,7 +292,7 @@ def spread(tail: np.ndarray, kind: type[np.integer] = np.int64) -> list[np.ndarr
 
 def messages_per_customer(system: System, sampling: Sampling, batches: Measured) -> Estimate:
     """Estimate the messages per accepted job from what happened."""
-    bounded = any(pool.buffer is not None for pool in system.pools)
+    bounded = system.is_bounded
     if not sampling.depends_on_all and not (bounded and sampling.queries):
         return Estimate(np.array(sampling.queries), np.zeros(()))
     arrivals = batches.accepted + batches.blocked.sum(axis=1)

@@ -12,7 +12,6 @@ from manyserver.mean_field.pull.split import empty_router_coefficient
 from manyserver.model import System
 from manyserver.origin import with_origin
 from manyserver.policies import Policy, check_fit
-from manyserver.policies.pull import Pull
 from manyserver.statistics.erlang import erlang_b, erlang_c
 from manyserver.variables import CORRECTION, REFINED, labelled
 
@@ -29,7 +28,8 @@ def pull_asymptotics(system: System, policy: Policy) -> xr.Dataset:
     ----------
     system : System
         With a load below one. With a number of servers n, values at this number are given too.
-    policy : Pull
+    policy : Policy
+        With routers.
 
     Returns
     -------
@@ -90,23 +90,23 @@ def pull_asymptotics(system: System, policy: Policy) -> xr.Dataset:
     0.0567
     """
     check_fit(system, policy)
-    if not isinstance(policy, Pull):
+    if not policy.n_routers:
         raise ValueError(f"policy = {policy}: must be a policy 'pull'")
-    limit = stationary(system, policy.with_one_router)
+    limit = stationary(system, policy.memoryless)
     busy = limit["queue_tail"][:, 1]
     if np.all(busy == 1):
         raise ValueError(
             f"arrival_rate = {system.arrival_rate:g}: load is {system.load:.6g}; must be below 1, "
             "as routers do not run out of messages rarely otherwise"
         )
-    values = _one_router(system, busy) if policy.routers == 1 else _routers(system, policy, busy)
+    values = _one_router(system, busy) if policy.n_routers == 1 else _routers(system, policy, busy)
     result = labelled(values, system, attrs={"method": "PULL with many servers"})
     return with_origin(result, system, policy)
 
 
-def _routers(system: System, policy: Pull, busy: np.ndarray) -> dict[str, float]:
+def _routers(system: System, policy: Policy, busy: np.ndarray) -> dict[str, float]:
     idle = float(system.fractions @ (1 - busy))
-    empty = empty_router_coefficient(idle, policy.routers)
+    empty = empty_router_coefficient(idle, policy.n_routers)
     lost = np.array([pool.buffer == 1 for pool in system.pools])
     waits, blocks = (
         empty * float(system.fractions @ np.where(chosen, busy, 0.0)) for chosen in (~lost, lost)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from manyserver.checks import checked_array
 from manyserver.mean_field.announced import stationary
 from manyserver.model import System
-from manyserver.policies.pull import Pull
+from manyserver.policies import Policy
 
 __all__ = ["checked_split", "routed_fixed_point"]
 
@@ -28,17 +28,18 @@ def checked_split(routers: int, split: ArrayLike | None) -> np.ndarray:
     return np.asarray(parts / parts.sum())
 
 
-def routed_fixed_point(system: System, policy: Pull, split: np.ndarray) -> dict[str, Any]:
+def routed_fixed_point(system: System, policy: Policy, split: np.ndarray) -> dict[str, Any]:
     """Compute the fixed point with a given split, by variable name.
 
     Parameters
     ----------
     system : System
-    policy : Pull
+    policy : Policy
+        With routers.
     split : numpy.ndarray, shape (router,)
         They sum to one.
     """
-    values = stationary(system, policy.with_one_router)
+    values = stationary(system, policy.memoryless)
     tails = values["queue_tail"]
     idle = system.fractions * (1 - tails[:, 1])
     leaving = float(

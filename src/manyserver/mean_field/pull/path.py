@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from manyserver.mean_field.path import Path
 from manyserver.mean_field.pull.flow import OVERSHOOT, RoutedFlow
 from manyserver.model import System
-from manyserver.policies.pull import Pull
+from manyserver.policies import Policy
 
 __all__ = ["follow_routers", "start_messages"]
 
@@ -45,7 +45,7 @@ def start_messages(
 
 def follow_routers(
     system: System,
-    policy: Pull,
+    policy: Policy,
     levels: int,
     start: np.ndarray,
     times: np.ndarray,
@@ -57,7 +57,8 @@ def follow_routers(
     Parameters
     ----------
     system : System
-    policy : Pull
+    policy : Policy
+        With routers.
     levels : int
     start : numpy.ndarray, shape (pool, level)
     times : numpy.ndarray, shape (time,)
@@ -67,7 +68,7 @@ def follow_routers(
     messages : numpy.ndarray, shape (pool, router)
         From :func:`start_messages`.
     """
-    flow = RoutedFlow(system, policy.routers, max(levels, 3))
+    flow = RoutedFlow(system, policy.n_routers, max(levels, 3))
     state, time = flow.settle(flow.state(start, messages)), 0.0
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray, float]] = []
     for _ in range(MOST_EVENTS):

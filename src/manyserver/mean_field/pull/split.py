@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from manyserver.model import System
-from manyserver.policies.pull import Pull
+from manyserver.policies import Policy
 
 __all__ = ["empty_router_coefficient", "slowest_split"]
 
@@ -45,14 +45,15 @@ def empty_router_coefficient(idle: float, routers: int) -> float:
     return (routers - 1) / (idle * (1 + idle))
 
 
-def slowest_split(system: System, policy: Pull, tails: np.ndarray) -> float:
+def slowest_split(system: System, policy: Policy, tails: np.ndarray) -> float:
     """Estimate the relaxation time of what several routers have beyond one.
 
     Parameters
     ----------
     system : System
         In the limit the split never relaxes, and the time is infinite.
-    policy : Pull
+    policy : Policy
+        With routers.
     tails : numpy.ndarray, shape (pool, level)
         The fixed point.
 
@@ -62,7 +63,7 @@ def slowest_split(system: System, policy: Pull, tails: np.ndarray) -> float:
         In units of time, at least the relaxation time of a queue that gets the random arrivals of
         empty routers.
     """
-    routers = policy.routers
+    routers = policy.n_routers
     idle = float(system.fractions @ (1 - tails[:, 1]))
     if routers == 1 or idle <= 0:
         return 0.0

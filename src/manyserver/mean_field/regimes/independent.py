@@ -38,7 +38,7 @@ class Independent(Smooth):
         return separate_fixed_point(self.system, self.pools)
 
     def relaxation_time(self, tails: np.ndarray) -> float:
-        """Return that of the slowest M/M/1/B queue, or of the drift where some servers are drawn."""
+        """Return that of the slowest M/M/1/B queue; of the drift if servers are drawn."""
         if all(pool.d == 1 for pool in self.pools):
             return float(1 / min(pool.gap for pool in self.pools))
         return super().relaxation_time(tails)

@@ -12,7 +12,6 @@ import numpy as np
 from manyserver.disciplines import Discipline
 from manyserver.model import System
 from manyserver.policies import Policy
-from manyserver.policies.pull import Pull
 from manyserver.simulation.estimator import Estimator, Replication
 from manyserver.simulation.jobs.outputs import (
     JobPieces,
@@ -180,7 +179,7 @@ class JobsEstimator(Estimator[JobPieces]):
     ) -> dict[str, Estimate]:
         """Estimate every output."""
         outputs = estimates(self.system, batches, controls)
-        if isinstance(self.policy, Pull):
+        if self.policy.n_routers:
             outputs["empty_router_probability"] = empty_routers(batches, controls)
         return outputs
 

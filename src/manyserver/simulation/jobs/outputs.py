@@ -144,7 +144,7 @@ def control_columns(system: System, batches: JobPieces) -> np.ndarray:
     """
     expected = system.arrival_rate * sum(system.counts) * batches.length
     columns = [batches.arrivals / expected - 1]
-    if all(pool.buffer is None for pool in system.pools):
+    if not system.is_bounded:
         work = batches.tails[:, :, 1] @ (system.fractions * system.speeds)
         columns.append(work / system.arrival_rate - 1)
     return np.stack(columns, axis=1)
@@ -245,7 +245,7 @@ def _occupancies(
     by_pool = joins.sum(axis=2)
     accepted = by_pool.sum(axis=1)
     blocked = _ratio(batches.totals[:, BLOCKED], batches.arrivals, controls)
-    if all(pool.buffer is None for pool in system.pools):
+    if not system.is_bounded:
         blocked = Estimate(np.zeros(()), np.zeros(()))
     return {
         "queue_tail": _cut(tail),

@@ -9,7 +9,6 @@ import numpy as np
 from manyserver.disciplines import Discipline
 from manyserver.model import System
 from manyserver.policies import Policy
-from manyserver.policies.pull import Pull
 from manyserver.simulation.jobs.announced import make_announced
 from manyserver.simulation.jobs.disciplines import state_of
 from manyserver.simulation.jobs.kernel import (
@@ -104,11 +103,10 @@ class JobReplica:
         seed: Sequence[int],
     ):
         # With messages apart, PULL knows idle servers and else looks at one, as with one router.
-        memoryless = policy.with_one_router if isinstance(policy, Pull) else policy
-        self.system, self.policy, self.sizes = system, memoryless, sizes
+        self.system, self.policy, self.sizes = system, policy.memoryless, sizes
         self.discipline = discipline
         self.n_servers = sum(system.counts)
-        self.looks = arrival_looks(system, memoryless)
+        self.looks = arrival_looks(system, self.policy)
         self.block = make_block(self.looks)
         self.bounds = sizes_between_deciles(sizes)
         self.clock, self.now = np.zeros(1), 0.0

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from manyserver.policies import Policy
-from manyserver.policies.pull import Pull
 from manyserver.simulation.jobs.records import inlined
 from manyserver.simulation.random import next_word, wide_product
 
@@ -39,18 +38,18 @@ def make_routers(policy: Policy, levels: np.ndarray, generator: np.random.Genera
         Jobs at every server.
     generator : numpy.random.Generator
     """
-    if not isinstance(policy, Pull):
+    if not policy.n_routers:
         nothing = np.zeros(0, dtype=np.int64)
         return Routers(nothing, np.zeros((0, 0), dtype=np.int64), nothing, nothing)
     n = len(levels)
     routers = Routers(
-        np.zeros(policy.routers, dtype=np.int64),
-        np.zeros((policy.routers, n), dtype=np.int64),
+        np.zeros(policy.n_routers, dtype=np.int64),
+        np.zeros((policy.n_routers, n), dtype=np.int64),
         np.zeros(n, dtype=np.int64),
         np.zeros(n, dtype=np.int64),
     )
     idle = np.flatnonzero(levels == 0)
-    told = generator.integers(policy.routers, size=len(idle))
+    told = generator.integers(policy.n_routers, size=len(idle))
     for server, router in zip(idle, told, strict=True):
         place = routers.held[router]
         routers.listed[router, place] = server
