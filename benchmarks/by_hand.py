@@ -1,7 +1,7 @@
 """Kernels for one policy each, as fast as they can be written by hand, for `kernel.py`.
 
-They simulate the chain of :mod:`manyserver.simulation.sampled` without a branch that cannot be
-predicted, and measure the time integrals of the queue tails, and nothing else.
+They simulate the chain of :mod:`manyserver.simulation.server_kernel` without a branch that cannot
+be predicted, and measure the time integrals of the queue tails, and nothing else.
 """
 
 import numpy as np

@@ -16,7 +16,7 @@ from manyserver.simulation.kernels import make_replica
 from manyserver.simulation.lanes import LANES
 from manyserver.simulation.lockstep_replicas import Lockstep
 from manyserver.simulation.replica import Replica
-from manyserver.simulation.sampled_replica import SampledReplica
+from manyserver.simulation.server_replica import ServerReplica
 from manyserver.start import limit_start
 
 ROUNDS = 7
@@ -130,13 +130,13 @@ def _swap(order, place, server, to):  # type: ignore[no-untyped-def]
 
 def kernel_run(system: ms.System, policy: Policy, start: np.ndarray) -> Callable[[], int]:
     """Return a function that runs the kernel and returns the number of useful events."""
-    replica = SampledReplica(system, policy, start, (1,))
+    replica = ServerReplica(system, policy, start, (1,))
     return lambda: int(replica.advance(1, STEPS).events.sum())
 
 
 def textbook_run(system: ms.System, policy: Policy, start: np.ndarray) -> Callable[[], int]:
     """Return a function that runs the textbook simulation of as many events."""
-    replica = SampledReplica(system, policy, start, (1,))
+    replica = ServerReplica(system, policy, start, (1,))
     jobs = np.concatenate(replica.jobs)
     tails = replica.tail_counts()[:, :LEVELS].astype(float)
     arguments = (
@@ -182,7 +182,7 @@ def steps(quick: bool) -> Iterator[Row]:
             system = ms.System(0.9, pools, n_servers=n_servers)
             start = limit_start(system, policy)[0]
             alone, *others = (
-                SampledReplica(system, policy, start, (1, i)) for i in range(LANES + 1)
+                ServerReplica(system, policy, start, (1, i)) for i in range(LANES + 1)
             )
             runs: dict[str, Callable[[], Any]] = {
                 "alone": partial(alone.advance, 1, STEPS),
@@ -199,7 +199,7 @@ def steps(quick: bool) -> Iterator[Row]:
             yield row
 
 
-def hand_run(system: ms.System, policy: Policy, replica: SampledReplica) -> Callable[[], None]:
+def hand_run(system: ms.System, policy: Policy, replica: ServerReplica) -> Callable[[], None]:
     """Return a function that runs the kernel written by hand, from the state of a replica."""
     jobs = np.concatenate(replica.jobs).astype(np.uint8)
     areas = np.zeros(len(system.pools) * LEVELS, dtype=np.int64)

@@ -7,9 +7,9 @@ import manyserver as ms
 from benchmarks.driver import Row, benchmark, in_turns, ratios
 from manyserver.compare import compare
 from manyserver.policies import Policy
-from manyserver.simulation.counts_estimator import CountsEstimator
+from manyserver.simulation.occupancy_estimator import OccupancyEstimator
 from manyserver.simulation.replica import step_rate
-from manyserver.simulation.sampled_replica import SampledReplica
+from manyserver.simulation.server_replica import ServerReplica
 from manyserver.simulation.settings import checked_settings
 
 ONE_POOL = [ms.Pool(1, 1)]
@@ -63,11 +63,11 @@ def controls(quick: bool) -> Iterator[Row]:
                 }
 
 
-@benchmark("policy", "servers", costs=["over no samples"])
+@benchmark("policy", "servers", costs=["over no observations"])
 def sampling(quick: bool) -> Iterator[Row]:
     """What it costs to sample control variates.
 
-    CPU time of as many steps with and without samples, at load 0.9, in turns.
+    CPU time of as many steps with and without observations, at load 0.9, in turns.
     """
     equal = {"Scheme 1 (2,2), equal speeds": (EQUAL, SCHEME1)}
     random = {"random": (ONE_POOL, ms.policy("naive_split"))}
@@ -76,8 +76,8 @@ def sampling(quick: bool) -> Iterator[Row]:
             system = ms.System(0.9, pools, n_servers=n_servers)
             start = ms.fixed_point(system, policy).queue_tail.values
             settings = checked_settings(system)
-            period = CountsEstimator(system, policy, start, 1.0, 1.0, settings).sample_steps
-            advance = SampledReplica(system, policy, start, (1,)).advance
+            period = OccupancyEstimator(system, policy, start, 1.0, 1.0, settings).sample_steps
+            advance = ServerReplica(system, policy, start, (1,)).advance
             steps = max(1, STEPS // period) * period
             runs = {
                 "plain": partial(advance, 1, steps, None),
@@ -87,8 +87,8 @@ def sampling(quick: bool) -> Iterator[Row]:
             yield {
                 "policy": name,
                 "servers": n_servers,
-                "time between samples": period / step_rate(system),
-                "over no samples": ratios(spent["sampled"], spent["plain"]),
+                "time between observations": period / step_rate(system),
+                "over no observations": ratios(spent["sampled"], spent["plain"]),
             }
 
 

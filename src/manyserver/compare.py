@@ -58,7 +58,7 @@ def compare(
         As for :func:`manyserver.simulate`. The run that needs the longest to know its own
         ``sojourn_mean`` decides for all.
     max_events : float
-        Most arrivals and tries to depart of each run, over all replications.
+        Most arrivals and potential departures of each run, over all replications.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def compare(
     if against not in ("first", "previous"):
         raise ValueError(f"against = {against!r}: must be 'first' or 'previous'")
     order: Discipline | None = None
-    if follows_jobs := sizes is not None or discipline is not None:
+    if simulates_jobs := sizes is not None or discipline is not None:
         sizes, order = checked_service(sizes, discipline)
     runs = []
     for system, policy in pairs:
@@ -114,7 +114,7 @@ def compare(
             threads=threads,
             max_events=max_events,
             control_variates=control_variates,
-            follows_jobs=follows_jobs,
+            simulates_jobs=simulates_jobs,
         )
         limit = limit_start(system, policy)
         runs.append(Run(make_estimator(system, policy, *limit, settings, sizes, order)))

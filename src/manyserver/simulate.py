@@ -87,7 +87,7 @@ def simulate(
     threads : int, optional
         Replications simulated at a time; all cores by default.
     max_events : float
-        Most arrivals and tries to depart, over all replications; a run that would need more to
+        Most arrivals and potential departures, over all replications; a run that would need more to
         reach its precision stops before, and says so. A `horizon` that would need more is refused.
     start : numpy.ndarray, shape (pool, level), optional
         Queue tails to start from instead; replications are then long.
@@ -114,7 +114,7 @@ def simulate(
         ``sojourn_mean`` and ``pool_share`` (pool) (both of accepted jobs),
         ``waiting_probability`` (that an arrival is accepted at a busy server) and
         ``blocking_probability`` (both of all arrivals), ``joining_rate``
-        (pool, level) and ``messages_per_customer`` (accepted, see
+        (pool, level) and ``messages_per_job`` (accepted, see
         :mod:`manyserver.policies.messages`); over time and N times, ``queue_tail_variance`` (pool,
         level), ``jobs_per_server_variance`` and ``occupancy_covariance`` (pool, level, other_pool,
         other_level). Each with its ``_half_width`` (95 %, from batch means); levels go up to the
@@ -166,7 +166,7 @@ def simulate(
     from manyserver.simulation import Run, checked_settings, make_estimator
 
     order: Discipline | None = None
-    if follows_jobs := sizes is not None or discipline is not None:
+    if simulates_jobs := sizes is not None or discipline is not None:
         sizes, order = checked_service(sizes, discipline)
     settings = checked_settings(
         system,
@@ -178,7 +178,7 @@ def simulate(
         max_events=max_events,
         control_variates=control_variates,
         moments=moments,
-        follows_jobs=follows_jobs,
+        simulates_jobs=simulates_jobs,
     )
     limit = limit_start(system, policy)
     if start is not None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manyserver.mean_field import CriticalLoad, NotSmooth, fixed_point, refine, relaxation_time
-from manyserver.mean_field.independent.separable import separable_pools
+from manyserver.mean_field.independent.pools import independent_pools
 from manyserver.model import System
 from manyserver.policies import Policy
 
@@ -54,7 +54,7 @@ def limit_start(system: System, policy: Policy) -> Start:
 def _corrected(system: System, policy: Policy, tails: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the tails of N servers, and the relative correction of the mean sojourn time."""
     few = np.count_nonzero(tails > FELT) <= MOST_REFINED
-    if system.n_servers is None or not (few or separable_pools(system, policy)):
+    if system.n_servers is None or not (few or independent_pools(system, policy)):
         return tails, math.inf
     try:
         refined = refine(system, policy)

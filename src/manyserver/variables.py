@@ -50,7 +50,7 @@ _VARIABLES = {
         (), "1", "P_w", "probability that an arrival joins a busy server"
     ),
     "blocking_probability": Variable((), "1", "P_b", "probability that an arrival is lost"),
-    "messages_per_customer": Variable(
+    "messages_per_job": Variable(
         (), "1", "m", "messages between servers and dispatcher per accepted job"
     ),
     "empty_router_probability": Variable(

@@ -12,7 +12,7 @@ def test_the_gap_is_that_of_the_table(row: Row) -> None:
     result = ms.halfin_whitt.gap(row.beta)
     assert float(result.spectral_gap) == pytest.approx(row.value, abs=row.error, rel=0)
     assert float(result.spectral_gap_error) < 1e-8
-    assert float(result.essential_edge) == row.beta**2 / 4
+    assert float(result.essential_spectrum_bottom) == row.beta**2 / 4
 
 
 @pytest.mark.parametrize(("beta", "n"), [(0.3, 6), (1.0, 12), (2.0, 25), (4.0, 25)])
@@ -47,7 +47,7 @@ def test_the_gap_for_small_and_large_beta() -> None:
     result = ms.halfin_whitt.gap(5.0, 100)
     assert 0.99 < float(result.spectral_gap) < 1.0
     assert float(result.stopped_rate) < 1e-5
-    assert float(result.chain_edge) > float(result.essential_edge)
+    assert float(result.chain_edge) > float(result.essential_spectrum_bottom)
     assert float(result.chain_gap) > 0
 
 

@@ -109,7 +109,7 @@ def test_constants_of_the_notes() -> None:
 
 
 @pytest.mark.parametrize("beta", [0.25, 1.0])
-def test_rate_tends_to_the_essential_edge(beta: float) -> None:
+def test_rate_tends_to_the_essential_spectrum_bottom(beta: float) -> None:
     rates = [Lyapunov(beta, epsilon).rate for epsilon in (1e2, 1e4, 1e6)]
     assert (np.diff(rates) > 0).all()
     assert rates[-1] == pytest.approx(beta**2 / 4, rel=1e-4)

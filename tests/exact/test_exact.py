@@ -228,7 +228,7 @@ def test_erlang_loss_of_announced_servers(policy: Policy) -> None:
     result, other = exact(system, policy), exact(system, ms.policy("sq", d=5))
     for name in ("blocking_probability", "jobs_per_server"):
         assert float(result[name]) == pytest.approx(float(other[name]), rel=1e-12)
-    assert float(result.messages_per_customer) == pytest.approx(1, rel=1e-12)
+    assert float(result.messages_per_job) == pytest.approx(1, rel=1e-12)
 
 
 @pytest.mark.parametrize("pools", [UNEQUAL, bounded(UNEQUAL, [2, 3])], ids=["unbounded", "bounded"])
@@ -255,7 +255,7 @@ def test_jiq_of_two_servers() -> None:
     assert float(result.jobs_per_server) == pytest.approx(171 / 28, rel=2e-6)
     # One message of every server that becomes idle, and the idle ones do not wait.
     waits = float(result.waiting_probability)
-    assert float(result.messages_per_customer) == pytest.approx(1 - waits, rel=1e-6)
+    assert float(result.messages_per_job) == pytest.approx(1 - waits, rel=1e-6)
 
 
 def test_a_slow_pool_saturates_below_a_load_of_one() -> None:

@@ -72,7 +72,7 @@ def test_what_leaves_an_empty_router_is_told_apart(routers: int) -> None:
     result = ms.exact(ms.System(0.6, SLOW_AND_FAST, n_servers=4), pull(routers))
     accepted = 1 - float(result.blocking_probability)
     waits, empty = float(result.waiting_probability), float(result.empty_router_probability)
-    assert float(result.messages_per_customer) == pytest.approx(1 - waits / accepted, abs=1e-12)
+    assert float(result.messages_per_job) == pytest.approx(1 - waits / accepted, abs=1e-12)
     taken_back = empty - waits - float(result.blocking_probability)
     assert taken_back == pytest.approx(0, abs=1e-12) if routers == 1 else taken_back > 0.01
 

@@ -15,7 +15,7 @@ TAILS = ("queue_tail", "queue_log_tail")
 MEANS = ("sojourn_mean", "jobs_per_server", "waiting_probability")
 VARIANCE, QUANTILE = "sojourn_variance", "sojourn_quantile"
 QUANTILES = np.array([0.5, 0.9, 0.99, 0.999])
-MESSAGES = "messages_per_customer"
+MESSAGES = "messages_per_job"
 JOBS, SPREAD, PAIRS = "jobs_per_server_variance", "queue_tail_variance", "occupancy_covariance"
 INNER = ("pool", "level", "other_pool", "other_level")
 DEPTH = 8
@@ -225,7 +225,7 @@ def make_regime_cube(
         ("y2_small_exponent", "diffusion"): theta,
         ("y2_small_constant", "diffusion"): 1 + 0 * theta,
         ("spectral_gap", "relaxation"): np.append(0.2 * (1 + 1 / root), 0.2) * beta**2,
-        ("essential_edge", "relaxation"): beta**2 / 4 + 0 * servers[:1],
+        ("essential_spectrum_bottom", "relaxation"): beta**2 / 4 + 0 * servers[:1],
     }
     data: dict[str, np.ndarray] = {}
     for (name, method), values in scalars.items():

@@ -104,7 +104,7 @@ def test_the_front_is_drawn_from_the_points(cube: xr.Dataset) -> None:
 def test_names_do_not_cover_each_other(cube_of: MakeCube) -> None:
     policies = [("a", "optimal_split", {}), ("b", "naive_split", {}), ("c", "jsq", {}), SCHEMES[0]]
     drawn = cube_of(policies=policies, arrival_rates=[0.3], n_servers=[100])
-    for name, value in (("messages_per_customer", 1.0), (W, 2.0)):
+    for name, value in (("messages_per_job", 1.0), (W, 2.0)):
         drawn[name] = drawn[name] * 0 + value
     figure = figures.draw("sojourn_against_messages", drawn)
     figure.canvas.draw()

@@ -43,7 +43,7 @@ def test_every_split_of_the_idle_servers_is_fixed() -> None:
     path = ms.mean_field(system, pull(3), [0, 1, 100], start=point)
     assert path.router_idle.values == pytest.approx(np.stack([idle] * 3), abs=1e-9)
     assert float(point.idle_concentration) == pytest.approx(0.58)
-    assert float(point.messages_per_customer) == pytest.approx(1, rel=1e-12)
+    assert float(point.messages_per_job) == pytest.approx(1, rel=1e-12)
 
 
 @pytest.mark.parametrize("routers", [1, 4])

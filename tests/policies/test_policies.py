@@ -7,7 +7,7 @@ import pytest
 from tests.registry import BOUNDED, POOLS, announced_policies, policies
 
 import manyserver as ms
-from manyserver.mean_field.independent.separable import SeparablePool
+from manyserver.mean_field.independent.pools import IndependentPool
 from manyserver.policies import Policy, names, policy_class
 from manyserver.policies.messages import messages
 from manyserver.policies.saturation import saturated, saturations
@@ -261,7 +261,7 @@ def test_optimal_split_with_very_many_choices() -> None:
     def jobs(split: tuple[float, ...]) -> float:
         rates = 3 * system.arrival_rate * np.array(split)
         pools = zip(rates, system.speeds, d, strict=True)
-        return sum(SeparablePool(float(a), float(c), n).queue_mean() for a, c, n in pools)
+        return sum(IndependentPool(float(a), float(c), n).queue_mean() for a, c, n in pools)
 
     best = jobs(optimal_split(system, d))
     for i, j in itertools.permutations(range(3), 2):

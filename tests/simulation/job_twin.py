@@ -7,7 +7,7 @@ import numpy as np
 from manyserver.policies import full
 from manyserver.simulation.jobs.disciplines.ps import HEADER
 from manyserver.simulation.jobs.replica import JobReplica
-from manyserver.simulation.sampled import draw_block
+from manyserver.simulation.server_kernel import draw_block
 
 __all__ = ["JobTwin"]
 
@@ -110,7 +110,7 @@ class JobTwin:
             self._work(gap)
             now += gap
             if step == len(self.block.event):
-                draw_block(self.replica.looks, self.rng, self.block)
+                draw_block(self.replica.polls, self.rng, self.block)
                 step = 0
             chosen = self._choose(step)
             if chosen is None:
@@ -128,8 +128,8 @@ class JobTwin:
 
     def _choose(self, step: int) -> int | None:
         levels = [len(here) for here in self.servers]
-        looks = len(self.replica.looks.fresh)
-        rows = [int(s) for s in self.block.server.reshape(-1, len(self.block.event))[:looks, step]]
+        polls = len(self.replica.polls.fresh)
+        rows = [int(s) for s in self.block.server.reshape(-1, len(self.block.event))[:polls, step]]
         open_ones = [
             (self.rank[self.pool[s], levels[s]], row, s)
             for row, s in enumerate(rows)

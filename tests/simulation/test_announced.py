@@ -20,7 +20,7 @@ OUTPUTS = (
     "sojourn_mean",
     "waiting_probability",
     "blocking_probability",
-    "messages_per_customer",
+    "messages_per_job",
 )
 
 
@@ -93,7 +93,7 @@ def test_one_message_for_every_busy_period(seed: int) -> None:
     """The idle servers that are joined have reported before."""
     system = ms.System(0.7, [ms.Pool(1, 1)], n_servers=1000)
     result = ms.simulate(system, ms.policy("jiq"), seed=(seed, 45), horizon=200.0)
-    messages, width = (float(result["messages_per_customer" + end]) for end in ("", "_half_width"))
+    messages, width = (float(result["messages_per_job" + end]) for end in ("", "_half_width"))
     assert abs(messages - 1 + float(result.waiting_probability)) <= 2.5 * width
     assert 0 < width < 0.01
 

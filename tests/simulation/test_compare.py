@@ -7,7 +7,7 @@ import manyserver as ms
 from manyserver.compare import compare
 from manyserver.disciplines import discipline as make_discipline
 from manyserver.simulation.jobs.replica import JobReplica
-from manyserver.simulation.sampled_replica import SampledReplica
+from manyserver.simulation.server_replica import ServerReplica
 
 ONE_POOL = [ms.Pool(1, 1)]
 TWO_POOLS = [ms.Pool("1/2", "2/3"), ms.Pool("1/2", "4/3")]
@@ -17,7 +17,7 @@ SQ2, SQ3 = ms.policy("sq", d=2), ms.policy("sq", d=3)
 def test_policies_see_the_same_arrivals_and_departures(seed: int) -> None:
     system = ms.System(0.8, ONE_POOL, n_servers=100)
     runs = [
-        SampledReplica(system, ms.policy("sq", d=d), np.ones((1, 2)), (seed, 31))
+        ServerReplica(system, ms.policy("sq", d=d), np.ones((1, 2)), (seed, 31))
         for d in (2, 3, 5, 30)
     ]
     for replica in runs:

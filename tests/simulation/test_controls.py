@@ -1,4 +1,4 @@
-"""Samples of the state against the state itself; the control variates have mean zero."""
+"""Observations of the state against the state itself; the control variates have mean zero."""
 
 import itertools
 import math
@@ -12,20 +12,20 @@ import manyserver as ms
 from manyserver.exact import stationary_law
 from manyserver.joining import JoiningLaw
 from manyserver.policies import Policy
-from manyserver.simulation.choices import make_choices
 from manyserver.simulation.controls import BATCHES_FOR_CUBES, PRODUCTS, _columns
-from manyserver.simulation.counts_replica import CountsReplica
+from manyserver.simulation.joining_tables import make_joining_tables
 from manyserver.simulation.lockstep_replicas import Lockstep
-from manyserver.simulation.replica import Measured
-from manyserver.simulation.sampled_replica import SampledReplica
-from manyserver.simulation.samples import (
+from manyserver.simulation.observations import (
     DRIFTS,
-    Samples,
-    add_choices,
+    Observations,
+    add_joining_law,
     add_totals,
-    make_samples,
+    make_observations,
     make_scratch,
 )
+from manyserver.simulation.occupancy_replica import OccupancyReplica
+from manyserver.simulation.replica import Measured
+from manyserver.simulation.server_replica import ServerReplica
 
 EVERY = pytest.mark.parametrize(
     "pools", [POOLS, EQUAL, BOUNDED], ids=["unequal", "equal", "bounded"]
@@ -34,7 +34,7 @@ ALL = pytest.mark.parametrize("policy", [*policies(), *announced_policies()], id
 
 
 @njit
-def sample_states(choices, scratch, tails, samples):  # type: ignore[no-untyped-def]
+def sample_states(joining, scratch, tails, observations):  # type: ignore[no-untyped-def]
     for state in range(len(tails)):
         jobs, work = 0.0, 0.0
         for pool in range(tails.shape[1]):
@@ -43,20 +43,20 @@ def sample_states(choices, scratch, tails, samples):  # type: ignore[no-untyped-
                 scratch.tail[pool, level] = tails[state, pool, level]
                 scratch.top[pool] += tails[state, pool, level] > 0
                 jobs += tails[state, pool, level] if level else 0.0
-            work += choices.speed[pool] * tails[state, pool, 1]
-        blocked = add_choices(choices, scratch, samples.choices, state)
-        jobs, work = jobs / choices.servers, work / choices.servers
-        add_totals(jobs, work, blocked, state, choices, scratch, samples)
+            work += joining.speed[pool] * tails[state, pool, 1]
+        blocked = add_joining_law(joining, scratch, observations.joining, state)
+        jobs, work = jobs / joining.servers, work / joining.servers
+        add_totals(jobs, work, blocked, state, joining, scratch, observations)
 
 
-def compiled_samples(system: ms.System, policy: Policy, tail_counts: np.ndarray) -> Samples:
+def compiled_samples(system: ms.System, policy: Policy, tail_counts: np.ndarray) -> Observations:
     """Several states of tails (state, pool, level), each a sample of its own."""
     n_states, n_pools, levels = tail_counts.shape
-    choices = make_choices(system, policy, levels)
-    samples = make_samples(n_states, n_pools, levels, moments=False)
-    scratch = make_scratch(choices, levels)
-    sample_states(choices, scratch, tail_counts.astype(float), samples)
-    return samples._replace(tails=tail_counts)
+    joining = make_joining_tables(system, policy, levels)
+    observations = make_observations(n_states, n_pools, levels, moments=False)
+    scratch = make_scratch(joining, levels)
+    sample_states(joining, scratch, tail_counts.astype(float), observations)
+    return observations._replace(tails=tail_counts)
 
 
 @EVERY
@@ -72,9 +72,9 @@ def test_compiled_law(policy: Policy, pools: list[ms.Pool], seed: int) -> None:
     tails[:, :, 1:][:, full] = 0
     tails[:2, :, 1:] = ~full * counts  # no room at all, if there are buffers
     expected = np.array([law.probabilities(state / counts) for state in tails])
-    samples = compiled_samples(system, policy, tails)
-    blocked = samples.blocked
-    assert samples.choices == pytest.approx(expected, abs=1e-14)
+    observations = compiled_samples(system, policy, tails)
+    blocked = observations.blocked
+    assert observations.joining == pytest.approx(expected, abs=1e-14)
     assert blocked == pytest.approx(1 - expected.sum(axis=(1, 2)), abs=1e-13)
     assert (blocked[:2] == (pools is BOUNDED)).all()
 
@@ -91,10 +91,10 @@ def test_controls_have_mean_zero(policy: Policy, pools: list[ms.Pool]) -> None:
     states = len(law.probabilities)
     tails = np.concatenate([law.tails(), np.zeros((states, 3, 1))], axis=2)
     servers = np.array(system.counts)[:, None]
-    samples = compiled_samples(system, policy, (tails * servers).round())
+    observations = compiled_samples(system, policy, (tails * servers).round())
     often = np.full(tails.shape, 1e9)
     none = np.zeros((states, 0))
-    batches = Measured(tails, often, often, np.zeros((states, 3)), none, samples)
+    batches = Measured(tails, often, often, np.zeros((states, 3)), none, observations)
     products = len(PRODUCTS) - (states < BATCHES_FOR_CUBES)
     columns = _columns(system, batches, most=products + 3 * 4)
     mean, size = law.probabilities @ columns, law.probabilities @ np.abs(columns)
@@ -117,17 +117,17 @@ def test_sample_is_the_state(policy: Policy, pools: list[ms.Pool], seed: int) ->
     system = ms.System(0.8, pools, n_servers=12)
     start = np.array([[1.0, 0.75, 0.5, 0.25]] * 3)
     start[JoiningLaw(system, policy, 3, finite=True).full @ np.eye(3, 4, 1) > 0] = 0
-    kernel = CountsReplica if policy in announced_policies() else SampledReplica
+    kernel = OccupancyReplica if policy in announced_policies() else ServerReplica
     together, alone = (kernel(system, policy, start, (seed, 22), levels=8) for _ in range(2))
-    pieces, samples, period = 3, 4, 50
-    measured = together.advance(pieces, samples * period, period, moments=True)
-    expected = make_samples(pieces, 3, together.levels, moments=True)
+    pieces, observations, period = 3, 4, 50
+    measured = together.advance(pieces, observations * period, period, moments=True)
+    expected = make_observations(pieces, 3, together.levels, moments=True)
     for piece in range(pieces):
-        for number in range(samples):
+        for number in range(observations):
             alone.advance(1, period)
             add_sample(expected, piece, number, system, policy, alone.tail_counts())
     assert together.tail_counts().tolist() == alone.tail_counts().tolist()
-    assert_samples(measured.samples, expected)
+    assert_samples(measured.observations, expected)
 
 
 @EVERY
@@ -137,54 +137,59 @@ def test_sample_of_a_lane_is_its_state(policy: Policy, pools: list[ms.Pool], see
     start = np.array([[1.0, 0.75, 0.5, 0.25]] * 3)
     start[JoiningLaw(system, policy, 3, finite=True).full @ np.eye(3, 4, 1) > 0] = 0
     together, alone = (
-        Lockstep([SampledReplica(system, policy, start, (seed, 23, i), levels=8) for i in range(2)])
+        Lockstep([ServerReplica(system, policy, start, (seed, 23, i), levels=8) for i in range(2)])
         for _ in range(2)
     )
-    pieces, samples, period = 3, 4, 50
-    measured = together.advance_all(pieces, samples * period, period, moments=True)
-    expected = [make_samples(pieces, 3, together.levels, moments=True) for _ in range(2)]
+    pieces, observations, period = 3, 4, 50
+    measured = together.advance_all(pieces, observations * period, period, moments=True)
+    expected = [make_observations(pieces, 3, together.levels, moments=True) for _ in range(2)]
     for piece in range(pieces):
-        for number in range(samples):
+        for number in range(observations):
             alone.advance_all(1, period)
             tails = alone.state.tail.reshape(3, alone.levels, -1).astype(int)
             tails[:, 0] = np.array(system.counts)[:, None]
             for lane in range(2):
                 add_sample(expected[lane], piece, number, system, policy, tails[..., lane])
     for lane in range(2):
-        assert_samples(measured[lane].samples, expected[lane])
+        assert_samples(measured[lane].observations, expected[lane])
 
 
-def assert_samples(samples: Samples, expected: Samples) -> None:
+def assert_samples(observations: Observations, expected: Observations) -> None:
     for field in (
         "taken",
         "multiplied",
         "tails",
         "squares",
-        "choices",
+        "joining",
         "squared_jobs",
         "blocked",
         "drifts",
     ):
-        actual, wanted = getattr(samples, field), getattr(expected, field)
+        actual, wanted = getattr(observations, field), getattr(expected, field)
         assert actual == pytest.approx(wanted, abs=1e-11)
-    actual = samples.products
+    actual = observations.products
     earlier = np.arange(3)[:, None] >= np.arange(3)
     assert (actual == expected.products * earlier[:, None, :, None]).all()
 
 
 def add_sample(
-    sums: Samples, piece: int, number: int, system: ms.System, policy: Policy, tails: np.ndarray
+    sums: Observations,
+    piece: int,
+    number: int,
+    system: ms.System,
+    policy: Policy,
+    tails: np.ndarray,
 ) -> None:
     tails = np.pad(tails, ((0, 0), (0, sums.tails.shape[2] - tails.shape[1])))
     sums.taken[piece] += 1
     sums.tails[piece] += tails
     sums.squares[piece] += tails**2
     one = compiled_samples(system, policy, tails[None])
-    sums.choices[piece] += one.choices[0]
+    sums.joining[piece] += one.joining[0]
     jobs = tails[:, 1:].sum() / system.n_servers
     sums.squared_jobs[piece] += jobs**2
     sums.blocked[piece] += one.blocked[0]
-    sums.drifts[piece] += drifts(system, tails, one.choices[0])
+    sums.drifts[piece] += drifts(system, tails, one.joining[0])
     if number % 4 == 0:
         held = -np.diff(tails, axis=1, append=0)[:, : sums.products.shape[2]]
         held = np.pad(held, ((0, 0), (0, sums.products.shape[2] - held.shape[1])))
@@ -192,7 +197,7 @@ def add_sample(
         sums.products[piece] += np.multiply.outer(held, held)
 
 
-def drifts(system: ms.System, tails: np.ndarray, choices: np.ndarray) -> np.ndarray:
+def drifts(system: ms.System, tails: np.ndarray, joining: np.ndarray) -> np.ndarray:
     """By definition: rates of all transitions times what the functions change."""
     servers = sum(system.counts)
 
@@ -207,7 +212,7 @@ def drifts(system: ms.System, tails: np.ndarray, choices: np.ndarray) -> np.ndar
         up, down = tails.copy(), tails.copy()
         up[pool, level + 1] += 1
         down[pool, level] -= 1
-        arrivals = system.arrival_rate * servers * choices[pool, level]
+        arrivals = system.arrival_rate * servers * joining[pool, level]
         departures = system.speeds[pool] * held if level else 0.0
         for rate, after in ((arrivals, up), (departures, down)):
             total += rate * (functions(after) - functions(tails))

@@ -8,13 +8,13 @@ import pytest
 import manyserver as ms
 from manyserver.simulate import simulate
 from manyserver.simulation import Run, checked_settings
-from manyserver.simulation.counts_estimator import CountsEstimator
 from manyserver.simulation.lengths import (
     FEWEST_INDEPENDENT,
     LARGEST_CORRECTION,
     independent_lengths,
     starts_close,
 )
+from manyserver.simulation.occupancy_estimator import OccupancyEstimator
 from manyserver.start import limit_start
 
 ONE_POOL = [ms.Pool(1, 1)]
@@ -119,7 +119,7 @@ def test_a_drift_is_told(seed: int) -> None:
     system = ms.System(0.9, ONE_POOL, n_servers=20_000)
     settings = checked_settings(system, seed=(seed, 74), precision=0.01)
     settled, drifting = (
-        Run(CountsEstimator(system, SQ2, tails, 1.0, 0.001, settings))
+        Run(OccupancyEstimator(system, SQ2, tails, 1.0, 0.001, settings))
         for tails in (limit_start(system, SQ2).tails, np.ones((1, 1)))
     )
     for run in (settled, drifting):

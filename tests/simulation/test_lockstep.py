@@ -15,12 +15,12 @@ import manyserver as ms
 from manyserver.exact import stationary_law
 from manyserver.joining import JoiningLaw
 from manyserver.policies import Policy
-from manyserver.simulation.kernels import MOST_LEVELS, MOST_LOOKS, in_lockstep
+from manyserver.simulation.kernels import MOST_LEVELS, MOST_POLLS, in_lockstep
 from manyserver.simulation.lanes import LANES
-from manyserver.simulation.lockstep import BLOCK, FLUSH, _draw, _play
+from manyserver.simulation.lockstep_kernel import BLOCK, FLUSH, _draw, _play
 from manyserver.simulation.lockstep_replicas import Lockstep
 from manyserver.simulation.replica import Measured
-from manyserver.simulation.sampled_replica import SampledReplica
+from manyserver.simulation.server_replica import ServerReplica
 
 START = np.array([[1.0, 0.75, 0.5, 0.25]] * 3)
 ALL = pytest.mark.parametrize("policy", policies(), ids=str)
@@ -43,7 +43,7 @@ def lockstep(
     seeds: Sequence[tuple[int, ...]],
     **more: int,
 ) -> Lockstep:
-    return Lockstep([SampledReplica(system, policy, tails, seed, **more) for seed in seeds])
+    return Lockstep([ServerReplica(system, policy, tails, seed, **more) for seed in seeds])
 
 
 def jobs_of(tails: np.ndarray) -> list[list[int]]:
@@ -54,7 +54,7 @@ def jobs_of(tails: np.ndarray) -> list[list[int]]:
 def assert_same(one: Measured, other: Measured) -> None:
     """The same, whatever levels there are that nobody has reached."""
     levels = min(one.tails.shape[2], other.tails.shape[2])
-    for a, b in zip((*one[:4], *one.samples), (*other[:4], *other.samples), strict=True):
+    for a, b in zip((*one[:4], *one.observations), (*other[:4], *other.observations), strict=True):
         cut = [x[:, :, :levels] if x.ndim == 3 else x for x in (a, b)]
         assert (cut[0] == cut[1]).all()
         assert all(not x[:, :, levels:].any() for x in (a, b) if x.ndim == 3)
@@ -112,7 +112,7 @@ def test_law_of_the_choice(policy: Policy, pools: list[ms.Pool], seed: int) -> N
     system = ms.System(0.9, pools, n_servers=12)
     levels = np.sort(np.random.default_rng(seed).random((3, 4)))[:, ::-1]
     tails = np.hstack([np.ones((3, 1)), levels])
-    replica = SampledReplica(system, policy, tails, (seed, 2))
+    replica = ServerReplica(system, policy, tails, (seed, 2))
     group = Lockstep([replica] * LANES)
     group.state.rng[...] = np.random.default_rng((seed, 2)).integers(
         2**64, size=group.state.rng.shape, dtype=np.uint64
@@ -158,7 +158,7 @@ def test_states_are_those_of_the_exact_chain(policy: Policy, seed: int) -> None:
 @pytest.mark.parametrize("pools", [POOLS, BOUNDED], ids=["unequal", "bounded"])
 @ALL
 def test_lanes_do_not_know_each_other(policy: Policy, pools: list[ms.Pool], seed: int) -> None:
-    """Also where levels are added, and sums and samples cut in another way."""
+    """Also where levels are added, and sums and observations cut in another way."""
     system = ms.System(0.9, pools, n_servers=12)
     seeds = [(seed, 3, lane) for lane in range(LANES)]
     group = lockstep(system, policy, start(pools), seeds, levels=8)
@@ -241,7 +241,7 @@ def test_which_replications_are_simulated_together() -> None:
     assert chosen(ms.policy("sq", d=2))
     assert chosen(ms.policy("sq", d=2), MOST_LEVELS)
     assert not chosen(ms.policy("sq", d=2), MOST_LEVELS + 1)
-    assert chosen(ms.policy("sq", d=MOST_LOOKS))
-    assert not chosen(ms.policy("sq", d=MOST_LOOKS + 1))
+    assert chosen(ms.policy("sq", d=MOST_POLLS))
+    assert not chosen(ms.policy("sq", d=MOST_POLLS + 1))
     assert not chosen(ms.policy("pull", routers=2))
     assert not any(chosen(policy) for policy in announced_policies())

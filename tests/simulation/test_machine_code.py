@@ -131,7 +131,7 @@ def test_a_change_in_what_is_compiled_into_others_is_seen(tmp_path: Path) -> Non
     source = tmp_path / "src"
     shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
     kernels, other = (
-        source / "manyserver" / name for name in ("simulation/samples.py", "model.py")
+        source / "manyserver" / name for name in ("simulation/observations.py", "model.py")
     )
     for changed, hits in ((None, 0), (None, 1), (kernels, 0), (None, 1), (other, 1)):
         if changed:

@@ -49,7 +49,7 @@ def test_simulation_is_exact(
         "blocking_probability",
         "empty_router_probability",
         "idle_concentration",
-        "messages_per_customer",
+        "messages_per_job",
         "queue_mean",
     ):
         _agree(result, expected, name)
@@ -74,7 +74,7 @@ def test_tables_grow_while_it_runs() -> None:
     assert short.tails.shape[2] < 64
     assert np.array_equal(short.tails[:, :, :levels], long.tails[:, :, :levels])
     assert np.array_equal(short.tallies, long.tallies)
-    assert np.array_equal(short.samples.squared_jobs, long.samples.squared_jobs)
+    assert np.array_equal(short.observations.squared_jobs, long.observations.squared_jobs)
 
 
 @pytest.mark.parametrize("routers", [2, 3, 7])
@@ -140,7 +140,7 @@ def test_large_systems_are_as_the_theory_says(seed: int) -> None:
     split, width = float(result.idle_concentration), float(result.idle_concentration_half_width)
     assert split == pytest.approx(2 / 3, abs=2 * width + 0.03)
     waits = float(result.waiting_probability)
-    assert float(result.messages_per_customer) == pytest.approx(1 - waits, abs=1e-3)
+    assert float(result.messages_per_job) == pytest.approx(1 - waits, abs=1e-3)
 
 
 @pytest.mark.parametrize("routers", [2, 5])

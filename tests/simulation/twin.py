@@ -10,11 +10,11 @@ import numpy as np
 
 from manyserver.model import System
 from manyserver.policies import Policy
-from manyserver.simulation.counts_replica import CountsTables
-from manyserver.simulation.lockstep import BLOCK as BLOCK_TOGETHER
+from manyserver.simulation.lockstep_kernel import BLOCK as BLOCK_TOGETHER
 from manyserver.simulation.lockstep_replicas import LockstepTables
-from manyserver.simulation.sampled import BLOCK
-from manyserver.simulation.tables import Looks
+from manyserver.simulation.occupancy_replica import CountsTables
+from manyserver.simulation.server_kernel import BLOCK
+from manyserver.simulation.tables import Polls
 
 WORD = 2**64 - 1
 
@@ -54,10 +54,10 @@ class Twin:
     """The chain, one step after another."""
 
     def __init__(
-        self, system: System, policy: Policy, looks: Looks, state: list[int], jobs: list[int]
+        self, system: System, policy: Policy, polls: Polls, state: list[int], jobs: list[int]
     ):
         self.random, self.further = Xoshiro(state[:4]), Xoshiro(state[4:])
-        self.looks = looks
+        self.polls = polls
         self.jobs = jobs
         self.system = system
         sampling = policy.sampling(system)
@@ -94,23 +94,23 @@ class Twin:
         return jobs == self.room[pool], int(self.ranks[pool, jobs])
 
     def _block(self) -> list[tuple[int, list[int]]]:
-        n_looks = len(self.looks.fresh)
+        n_polls = len(self.polls.fresh)
         events: list[int] = []
         words: list[int] = []
         numbers: list[list[int]] = []
         for _ in range(BLOCK):
-            event, share = in_interval(self.random.next(), self.looks.bound)
+            event, share = in_interval(self.random.next(), self.polls.bound)
             events.append(event)
             numbers.append([int(share * self._sizes(event)[0])])
-        for look in range(1, n_looks):
-            if self.looks.fresh[look]:
+        for look in range(1, n_polls):
+            if self.polls.fresh[look]:
                 words = [self.further.next() for _ in range(BLOCK)]
             for step in range(BLOCK):
                 numbers[step].append(self._bounded(words, events, step, look))
         steps = [self._servers(event, drawn) for event, drawn in zip(events, numbers, strict=True)]
-        if self.looks.shuffled:
+        if self.polls.shuffled:
             for servers in steps:
-                for look in range(1, n_looks):
+                for look in range(1, n_polls):
                     other = self.further.next() * (look + 1) >> 64
                     servers[look], servers[other] = servers[other], servers[look]
         real = [[s for s in servers if s is not None] for servers in steps]
@@ -183,19 +183,19 @@ class LockstepTwin:
         self.jobs[pool].append(after)
 
     def _block(self) -> list[tuple[int, list[float]]]:
-        """Return events and the uniform numbers of their looks, and then those that break ties."""
-        bound, n_looks = self.tables.bound, len(self.tables.ends)
+        """Return events and the uniform numbers of their polls, and then those that break ties."""
+        bound, n_polls = self.tables.bound, len(self.tables.ends)
         steps: list[tuple[int, list[float]]] = []
         for _ in range(BLOCK_TOGETHER):
             event, share = in_interval(self.random.next(), bound)
             steps.append((event, [share]))
-        for _ in range(1, n_looks):
+        for _ in range(1, n_polls):
             words = [self.further.next() for _ in range(BLOCK_TOGETHER // 2)]
             halves = [word & (2**32 - 1) for word in words] + [word >> 32 for word in words]
             for half, (_, numbers) in zip(halves, steps, strict=True):
                 numbers.append(half / 2**32)
         if self.tables.shuffled:
-            for _ in range(n_looks):
+            for _ in range(n_polls):
                 for _, numbers in steps:
                     numbers.append((self.further.next() & (2**32 - 1)) * (2**31 - 1) >> 32)
         return steps

@@ -42,7 +42,7 @@ def test_a_load_above_one_is_allowed_with_a_buffer(write_study: WriteStudy) -> N
     blocked = float(expected.blocking_probability)
     assert float(actual.blocking_probability) == pytest.approx(blocked, rel=1e-12)
     assert float(actual.blocking_probability) > 1 - 1 / 1.5
-    assert np.isfinite(cube.messages_per_customer).all()
+    assert np.isfinite(cube.messages_per_job).all()
 
 
 @pytest.mark.parametrize("method", ["exact", "simulation"])

@@ -148,7 +148,7 @@ def test_gaps_of_queues_and_diffusion(write_regime: WriteRegime, tmp_path: Path)
     assert cube.status.values.tolist() == ["too small", "ok", "too large", "ok"]
     gaps = [math.nan, 0.6862, math.nan, 0.612924]
     assert cube.spectral_gap.values == pytest.approx(gaps, abs=6e-5, nan_ok=True)
-    assert cube.essential_edge.values[-1] == 1.0
+    assert cube.essential_spectrum_bottom.values[-1] == 1.0
 
 
 def test_the_portrait_is_that_of_the_fluid_model(write_regime: WriteRegime, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_changed_code_computes_what_it_concerns(finished: Finished, tmp_path: Pa
     package = "src/manyserver"
     for name, old, new in (
         ("model", '"""', '# Edited.\n"""'),
-        ("simulation/sampled", '"""', '"""Edited. '),
+        ("simulation/server_kernel", '"""', '"""Edited. '),
     ):
         path = project.folder / package / f"{name}.py"
         path.write_text(path.read_text().replace(old, new, 1))
@@ -134,12 +134,12 @@ def test_changed_code_computes_what_it_concerns(finished: Finished, tmp_path: Pa
     (numpy / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 99.1\n")
     assert "Nothing to be done" in project.snakemake()
 
-    kernel = project.folder / package / "simulation" / "sampled.py"
+    kernel = project.folder / package / "simulation" / "server_kernel.py"
     kernel.write_text(f"{kernel.read_text()}\nEDITED = 1\n")
     told = project.ask("why", "tiny")
     assert told[0] == "tiny: 4 points to compute, 4 stored, 0 left out"
     assert told[1].startswith(
-        "  4 of simulation: its code changed, manyserver.simulation.sampled ("
+        "  4 of simulation: its code changed, manyserver.simulation.server_kernel ("
     )
     assert project.computed(CUBE) == (4, 0, 0)
     versions = json.loads(cube_of(project).attrs["library_versions"])

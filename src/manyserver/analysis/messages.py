@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MESSAGES", "messages_at"]
 
-MESSAGES = "messages_per_customer"
+MESSAGES = "messages_per_job"
 
 
 def messages_at(point: "xr.Dataset") -> tuple[float, float]:

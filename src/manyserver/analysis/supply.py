@@ -56,7 +56,7 @@ class Supply:
         self.chosen = [point for point in points if _is_chosen(point, options)]
 
     @property
-    def follows_jobs(self) -> bool:
+    def simulates_jobs(self) -> bool:
         """Whether the study has the key ``jobs``."""
         return "jobs" in self.axes
 
@@ -113,7 +113,7 @@ class Supply:
 
     def lacks_jobs(self) -> str:
         """Say that the study has no key ``jobs``; empty if it has."""
-        return "" if self.follows_jobs else "the key jobs"
+        return "" if self.simulates_jobs else "the key jobs"
 
 
 def _is_chosen(point: Any, options: BaseModel) -> bool:

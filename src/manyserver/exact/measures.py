@@ -54,7 +54,7 @@ def exact(
         ``queue_tail`` (pool, level), ``queue_mean`` (pool), ``jobs_per_server``,
         ``sojourn_mean`` and ``pool_share`` (pool) (both of the jobs accepted),
         ``waiting_probability`` and ``blocking_probability`` (of all arrivals),
-        ``messages_per_customer`` (accepted, see
+        ``messages_per_job`` (accepted, see
         :mod:`manyserver.policies.messages`), ``joining_rate`` (pool, level; NaN at levels
         that no server reaches), the errors ``residual`` and ``truncation_error``, both relative,
         ``n_states``, and where pools could saturate below a load of one ``stability_margin``
@@ -100,7 +100,7 @@ def exact(
     values["n_states"] = len(law.probabilities)
     if margin is not None:
         values["stability_margin"] = margin
-    values["messages_per_customer"] = _messages_per_customer(law, policy)
+    values["messages_per_job"] = _messages_per_customer(law, policy)
     if isinstance(law.states, RoutedStates):
         values |= router_measures(law, law.states)
     if moments:

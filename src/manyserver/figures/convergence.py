@@ -78,14 +78,14 @@ class ConvergenceFigure(FigureKind[Options]):
         known = {
             "bias": not study.lacks("mean_field"),
             # Variances of numbers of jobs are not measured where jobs are followed.
-            "fluctuation": not study.follows_jobs
+            "fluctuation": not study.simulates_jobs
             and not (study.lacks("simulation") and study.lacks("exact", moments=True)),
         }
         yield lack
         if not lack and not any(known[show] for show in options.show):
             if "bias" in options.show:
                 yield study.lacks("mean_field")
-            elif study.follows_jobs:
+            elif study.simulates_jobs:
                 yield "show: bias, with the key jobs"
             else:
                 yield study.lacks("exact", moments=True)

@@ -29,7 +29,7 @@ Show = Literal[
     "empty_router_probability",
     "waiting_probability",
     "blocking_probability",
-    "messages_per_customer",
+    "messages_per_job",
 ]
 EMPTY, WAITING, BLOCKING = "empty_router_probability", "waiting_probability", "blocking_probability"
 LABELS = {
@@ -52,7 +52,7 @@ class Options(FigureOptions):
             "empty_router_probability",
             "waiting_probability",
             "blocking_probability",
-            "messages_per_customer",
+            "messages_per_job",
         ),
         min_length=1,
     )

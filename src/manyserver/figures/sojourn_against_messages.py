@@ -69,7 +69,7 @@ class SojournAgainstMessagesFigure(FigureKind[Options]):
     def needs(self, study: "Supply", options: Options) -> Iterator[str]:
         """Yield what the study lacks, such as messages."""
         # Messages are not counted where jobs are followed.
-        yield study.lacks("mean_field", *([] if study.follows_jobs else ["simulation"]))
+        yield study.lacks("mean_field", *([] if study.simulates_jobs else ["simulation"]))
 
     def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
         """Draw one panel for every system and arrival rate, one point for every policy.
@@ -97,7 +97,7 @@ class SojournAgainstMessagesFigure(FigureKind[Options]):
         ]
         kept = [place for place, found in enumerate(spots) if any(found.values())]
         if not kept:
-            raise ValueError("messages_per_customer: the cube holds no value to draw")
+            raise ValueError("messages_per_job: the cube holds no value to draw")
         families = _families(cube)
         looks = _looks(cube, families)
         figure, panels = marks.panels(

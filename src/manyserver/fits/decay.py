@@ -129,7 +129,7 @@ def can_vanish(study: "Supply", quantity: str) -> bool:
         return any(point.subject.system.is_bounded for point in study.chosen)
     if quantity == "empty_router_probability":
         return any(point.subject.policy.n_routers for point in study.chosen)
-    return quantity != MESSAGES or not study.follows_jobs
+    return quantity != MESSAGES or not study.simulates_jobs
 
 
 def series(curve: "xr.Dataset", quantity: str, method: str, limit: str) -> Series | None:

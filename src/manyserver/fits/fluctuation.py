@@ -54,7 +54,7 @@ class FluctuationFit(Fit[Options]):
 
     def needs(self, study: "Supply", options: Options) -> Iterator[str]:
         """Yield what the study lacks, such as finite systems."""
-        if study.follows_jobs:
+        if study.simulates_jobs:
             yield "a study without the key jobs, for which no variances are predicted"
         more = {"moments": True} if options.method in study.names(Role.EXACT) else {}
         yield study.lacks(options.method or Role.SIMULATION, at="finite", **more)

@@ -149,7 +149,7 @@ class TargetsFit(Fit[Options]):
 
 def answerable(study: "Supply", target: Target) -> Iterator[str]:
     """Yield what a study lacks of what is judged."""
-    if not study.follows_jobs:
+    if not study.simulates_jobs:
         yield study.lacks_jobs()
         return
     simulated = [name for name in study.methods if name in study.names(Role.SIMULATION)]

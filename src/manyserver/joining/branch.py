@@ -15,7 +15,7 @@ from manyserver.policies import Branch, Draw
 
 __all__ = ["BranchLaw", "occupancy"]
 
-MOST_LOOKS = 4000
+MOST_POLLS = 4000
 """Gauss' quadrature takes seconds for more."""
 
 
@@ -262,9 +262,9 @@ def _quadrature(draws: tuple[Draw, ...], ranks: np.ndarray) -> tuple[np.ndarray,
     )
     counts = [draw.count for draw in draws]
     degree = (max(counts) if apart else sum(counts)) - 1
-    if degree >= MOST_LOOKS:
+    if degree >= MOST_POLLS:
         raise ValueError(
-            f"d = {counts}: an arrival looks at {degree + 1} servers; must be at most {MOST_LOOKS} "
+            f"d = {counts}: an arrival looks at {degree + 1} servers; must be at most {MOST_POLLS} "
             "for the joining law. JSQ and SED without d look at all"
         )
     return _gauss(degree // 2 + 1)

@@ -111,7 +111,7 @@ def pull_fixed_point(system: System, policy: Policy, split: ArrayLike | None = N
     -------
     xarray.Dataset
         As :func:`fixed_point` gives it, and ``router_idle`` (pool, router),
-        ``idle_concentration``, ``empty_router_probability`` and ``messages_per_customer``. Nothing
+        ``idle_concentration``, ``empty_router_probability`` and ``messages_per_job``. Nothing
         but the first two depends on the split.
 
     Raises

@@ -58,6 +58,6 @@ class Relaxation(HalfinWhittMethod[Options]):
             return gap(problem.beta)
         values = {
             "spectral_gap": chain_rate(problem.beta, problem.n_servers),
-            "essential_edge": chain_edge(problem.beta, problem.n_servers),
+            "essential_spectrum_bottom": chain_edge(problem.beta, problem.n_servers),
         }
         return labelled(values, {}, {"method": "relaxation of join the shortest queue"})

@@ -34,8 +34,8 @@ class Options(Strict):
     moments: bool = defaults.MOMENTS
     """Whether to add covariances of the numbers of servers with k jobs."""
     max_events: float = Field(default=defaults.MAX_EVENTS, gt=0)
-    """Most arrivals and tries to depart; a point that would need more ends with what it has, and
-    the status `precision not met`."""
+    """Most arrivals and potential departures; a point that would need more ends with what it has,
+    and the status `precision not met`."""
 
     @model_validator(mode="after")
     def _one_length(self) -> "Options":

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from manyserver.model import System
-from manyserver.policies.base import Policy, Sampling, Ties, checked_ties, everyone
+from manyserver.policies.base import Policy, Sampling, Ties, all_servers, checked_ties
 
 __all__ = ["JSQ"]
 
@@ -35,7 +35,7 @@ class JSQ(Policy):
 
     def sampling(self, system: System) -> Sampling:
         """Look at every server."""
-        return everyone()
+        return all_servers()
 
     def preference(self, level: int, speed: Fraction) -> Fraction:
         """Prefer few jobs."""

@@ -11,7 +11,7 @@ __all__ = [
     "Branch",
     "Draw",
     "Sampling",
-    "everyone",
+    "all_servers",
     "full",
     "one_pool",
     "per_pool",
@@ -121,6 +121,6 @@ def one_pool(
     return Sampling(branches, replacement)
 
 
-def everyone() -> Sampling:
+def all_servers() -> Sampling:
     """Look at every server that has room."""
     return Sampling(announced=None)

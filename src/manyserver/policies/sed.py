@@ -9,8 +9,8 @@ from manyserver.policies.base import (
     Policy,
     Sampling,
     Ties,
+    all_servers,
     checked_choices_or_list,
-    everyone,
     match_pools,
     per_pool,
     whole_system,
@@ -56,7 +56,7 @@ class SED(Policy):
     def sampling(self, system: System) -> Sampling:
         """Look at all servers, d servers of the whole system, or d_j of every pool j."""
         if self.d is None:
-            return everyone()
+            return all_servers()
         if isinstance(self.d, int):
             return whole_system(self.d, len(system.pools), self.replacement)
         match_pools("d", self.d, system)

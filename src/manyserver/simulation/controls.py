@@ -10,8 +10,8 @@ servers with at least k jobs has mean zero in the stationary state:
 
 and so have those of products of the jobs per server l, the work rate w, and the work rate v of the
 servers with two jobs or more (E[G f] = 0 with the generator G, as in Lemma 2 of Braverman,
-arXiv:1801.05121; :mod:`manyserver.simulation.samples` has the drifts). With finite buffers P is
-the law of the arrivals that are accepted.
+arXiv:1801.05121; :mod:`manyserver.simulation.observations` has the drifts). With finite buffers P
+is the law of the arrivals that are accepted.
 
 If h solves Poisson's equation :math:`G h = E L - L`, that is, L + G h is constant, G h explains
 everything. For many servers h is nearly linear, with a quadratic part of order 1/N: this is why so
@@ -24,8 +24,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from manyserver.model import System
+from manyserver.simulation.observations import DRIFTS, Observations
 from manyserver.simulation.replica import Measured
-from manyserver.simulation.samples import DRIFTS, Samples
 from manyserver.statistics.estimates import Controls
 
 __all__ = ["VISITS", "make_controls", "often_visited", "sampled"]
@@ -60,16 +60,16 @@ def often_visited(joins: np.ndarray) -> np.ndarray:
     return np.asarray(np.logical_and.accumulate(often, axis=1))
 
 
-def sampled(system: System, samples: Samples) -> tuple[np.ndarray, np.ndarray]:
-    """Return means over the samples of the queue tails and of the joining law.
+def sampled(system: System, observations: Observations) -> tuple[np.ndarray, np.ndarray]:
+    """Return means over the observations of the queue tails and of the joining law.
 
     Returns
     -------
-    tails, choices : numpy.ndarray, shape (batch, pool, level)
+    tails, joining : numpy.ndarray, shape (batch, pool, level)
     """
-    count = samples.taken[:, None, None]
+    count = observations.taken[:, None, None]
     servers = np.array(system.counts)[:, None]
-    return samples.tails / (count * servers), samples.choices / count
+    return observations.tails / (count * servers), observations.joining / count
 
 
 def make_controls(
@@ -94,14 +94,14 @@ def make_controls(
 
 def _columns(system: System, batches: Measured, most: int) -> np.ndarray:
     """Return at most so many control variates of a run: levels, products, then more levels."""
-    tails, choices = sampled(system, batches.samples)
+    tails, joining = sampled(system, batches.observations)
     levels = often_visited(batches.joins).sum(axis=1) - 1
     first = _within(levels, LEVELS_SHARE * most)
     wanted = _often(system, batches)[: most - first.sum()]
     used = _within(levels, most - len(wanted))
     drifts = _drifts(system, batches, tails)
     columns = [drifts[name][:, None] for name in wanted]
-    joining = np.cumsum(choices[:, :, ::-1], axis=2)[:, :, ::-1]
+    joining = np.cumsum(joining[:, :, ::-1], axis=2)[:, :, ::-1]
     work = system.speeds[:, None] * system.fractions[:, None] * tails
     balance = work[:, :, 1:] - system.arrival_rate * joining[:, :, :-1]
     for pool, own in enumerate(used - 1):
@@ -144,7 +144,7 @@ def _often(system: System, batches: Measured) -> list[str]:
 
 def _drifts(system: System, batches: Measured, tails: np.ndarray) -> dict[str, np.ndarray]:
     """Return the drifts of products of deviations from the means, shape (batch,) each."""
-    sums = batches.samples.drifts / batches.samples.taken[:, None]
+    sums = batches.observations.drifts / batches.observations.taken[:, None]
     drift = dict(zip(DRIFTS, sums.T, strict=True))
     speed = system.speeds * system.fractions
     means = tails.mean(axis=0)

@@ -7,9 +7,9 @@ import numpy as np
 from manyserver.disciplines import Discipline
 from manyserver.model import System
 from manyserver.policies import Policy
-from manyserver.simulation.counts_estimator import CountsEstimator
 from manyserver.simulation.estimator import Estimator
 from manyserver.simulation.jobs.estimator import JobsEstimator
+from manyserver.simulation.occupancy_estimator import OccupancyEstimator
 from manyserver.simulation.settings import Settings
 from manyserver.sizes import SizeLaw
 
@@ -31,5 +31,7 @@ def make_estimator(
     Parameters are those of :class:`~manyserver.simulation.estimator.Estimator`.
     """
     if sizes is None or discipline is None:
-        return CountsEstimator(system, policy, start_tails, relaxation_time, correction, settings)
+        return OccupancyEstimator(
+            system, policy, start_tails, relaxation_time, correction, settings
+        )
     return JobsEstimator(system, policy, start_tails, relaxation_time, settings, sizes, discipline)

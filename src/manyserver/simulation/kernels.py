@@ -6,10 +6,10 @@ import numpy as np
 
 from manyserver.model import System
 from manyserver.policies import Policy
-from manyserver.simulation.counts_replica import CountsReplica
+from manyserver.simulation.occupancy_replica import OccupancyReplica
 from manyserver.simulation.pull_replica import PullReplica
 from manyserver.simulation.replica import Replica
-from manyserver.simulation.sampled_replica import SampledReplica
+from manyserver.simulation.server_replica import ServerReplica
 
 __all__ = ["in_lockstep", "kernel_for", "make_replica"]
 
@@ -18,7 +18,7 @@ MOST_SERVERS = 2**30
 MOST_LEVELS = 24
 """Levels of all pools that servers are at. A step in lockstep goes over all of them: with so many
 it takes some 0.6 of a step that goes server by server, with three times as many it takes longer."""
-MOST_LOOKS = 64
+MOST_POLLS = 64
 """Servers that an arrival looks at in lockstep, for the room that their numbers take."""
 
 
@@ -27,7 +27,7 @@ def kernel_for(system: System, policy: Policy) -> type[Replica]:
     if policy.n_routers:
         return PullReplica
     announced = policy.sampling(system).depends_on_all
-    return CountsReplica if announced else SampledReplica
+    return OccupancyReplica if announced else ServerReplica
 
 
 def in_lockstep(system: System, policy: Policy, start_tails: np.ndarray) -> bool:
@@ -36,12 +36,12 @@ def in_lockstep(system: System, policy: Policy, start_tails: np.ndarray) -> bool
     It does not depend on how many there are, as a replication gives something else alone: its
     random numbers are used in another way.
     """
-    if kernel_for(system, policy) is not SampledReplica or sum(system.counts) > MOST_SERVERS:
+    if kernel_for(system, policy) is not ServerReplica or sum(system.counts) > MOST_SERVERS:
         return False
     branches = policy.sampling(system).branches
-    looks = max(sum(draw.count for draw in branch.draws) for branch in branches)
+    polls = max(sum(draw.count for draw in branch.draws) for branch in branches)
     levels = (start_tails[:, 1:] * np.array(system.counts)[:, None] > 0.5).sum()
-    return bool(looks <= MOST_LOOKS and levels <= MOST_LEVELS)
+    return bool(polls <= MOST_POLLS and levels <= MOST_LEVELS)
 
 
 def make_replica(

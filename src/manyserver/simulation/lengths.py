@@ -57,7 +57,7 @@ WARM_UP = 10
 BATCH_LENGTH = 20
 """Shortest batch that the half-widths can rely on, in autocorrelation times."""
 BATCH_SAMPLES = 100
-"""Fewest samples in a batch, so that its means are nearly normal also in a small system."""
+"""Fewest observations in a batch, so that its means are nearly normal also in a small system."""
 FEWEST_BATCHES = 32
 FEWEST_CONTROLLED = 48
 """With control variates, of which there is at most one for four batches."""
@@ -96,10 +96,10 @@ ENOUGH_BATCHES = 2 * FEWEST_CONTROLLED
 SAMPLE_TIME = 0.25
 """Shortest time from one sample of the state to the next; more of them hardly tell more."""
 LONGEST_SAMPLE_TIME = 1.0
-"""In a small system, rarer samples cost more variance than time."""
+"""In a small system, rarer observations cost more variance than time."""
 SAMPLE_STEPS = 32
-"""Fewest steps between samples, plus two for each level of a pool that has servers, within these
-times."""
+"""Fewest steps between observations, plus two for each level of a pool that has servers, within
+these times."""
 SAMPLE_STEPS_TIED = 128
 """The same if servers of different draws are tied, which takes a quadrature."""
 FEWEST_SAMPLE_STEPS = 8
@@ -226,7 +226,7 @@ class Plan(NamedTuple):
 
 
 def make_plan(lengths: Lengths, pieces: int = PIECES) -> Plan:
-    """Cut a replication into equal pieces of equally many samples.
+    """Cut a replication into equal pieces of equally many observations.
 
     Examples
     --------

@@ -9,14 +9,14 @@ import numpy as np
 
 from manyserver.model import System
 from manyserver.policies import Draw, Policy, full
-from manyserver.simulation.choices import make_choices
+from manyserver.simulation.joining_tables import make_joining_tables
 from manyserver.simulation.lanes import LANES, make_vectors
-from manyserver.simulation.lockstep import BLOCK, advance
-from manyserver.simulation.lockstep_samples import make_lane_samples, make_lane_scratch
+from manyserver.simulation.lockstep_kernel import BLOCK, advance
+from manyserver.simulation.lockstep_observations import make_lane_observations, make_lane_scratch
+from manyserver.simulation.observations import Observations
 from manyserver.simulation.progress import STEP
 from manyserver.simulation.replica import NEVER, STEPS_PER_PIECE, Measured, Replica
-from manyserver.simulation.samples import Samples
-from manyserver.simulation.tables import make_looks
+from manyserver.simulation.tables import make_polls
 
 __all__ = ["Lockstep", "LockstepState", "LockstepTables", "make_lockstep_tables"]
 
@@ -24,7 +24,7 @@ __all__ = ["Lockstep", "LockstepState", "LockstepTables", "make_lockstep_tables"
 class LockstepTables(NamedTuple):
     """A system and a policy as plain arrays.
 
-    Events and looks are those of :class:`~manyserver.simulation.tables.Looks`. Arrays over both
+    Events and polls are those of :class:`~manyserver.simulation.tables.Polls`. Arrays over both
     are flat, ``look * events + event``, and so are those over pools and levels, the *rows*.
     """
 
@@ -41,7 +41,7 @@ class LockstepTables(NamedTuple):
     last: np.ndarray
     start: np.ndarray
     shuffled: bool
-    """As in :class:`~manyserver.simulation.tables.Looks`."""
+    """As in :class:`~manyserver.simulation.tables.Polls`."""
     merges: np.ndarray
     """Whether the larger number of this look and those before is better, shape (look,)."""
     ends: np.ndarray
@@ -85,14 +85,14 @@ class LockstepState(NamedTuple):
 
 
 class LockstepBlock(NamedTuple):
-    """Steps that are drawn and not yet played; flat over looks, ``look * BLOCK + step``."""
+    """Steps that are drawn and not yet played; flat over polls, ``look * BLOCK + step``."""
 
     place: np.ndarray
     """Uniform on [0, 1), shape (step, lane)."""
     drawn: np.ndarray
     """Numbers as drawn, those drawn before included."""
     number: np.ndarray
-    """Numbers; of looks that merge, the best one so far."""
+    """Numbers; of polls that merge, the best one so far."""
     priority: np.ndarray
     """Breaks ties between draws."""
 
@@ -101,41 +101,41 @@ class LockstepBlock(NamedTuple):
 def make_lockstep_tables(system: System, policy: Policy, levels: int) -> LockstepTables:
     """Tabulate a policy for a number of levels."""
     sampling = policy.sampling(system)
-    looks = make_looks(system, policy)
+    polls = make_polls(system, policy)
     draws = [
         [draw for draw in branch.draws for _ in range(draw.count)] for branch in sampling.branches
     ]
-    n_looks, n_events, n_branches = max(map(len, draws)), len(looks.bound), len(draws)
+    n_polls, n_events, n_branches = max(map(len, draws)), len(polls.bound), len(draws)
     ranks = policy.rank_table(system, levels)
     worse = np.diff(ranks, axis=1, prepend=0)
     rooms = (~full(system, levels)).sum(axis=1)
     ordered = [bool((row[1 : room + 1] > 0).all()) for row, room in zip(worse, rooms, strict=True)]
     merges = [
         look > 0
-        and not looks.shuffled
+        and not polls.shuffled
         and all(_merges(branch, look, ordered) for branch in draws if look < len(branch))
-        for look in range(n_looks)
+        for look in range(n_polls)
     ]
     pools = [
         [pool for branch in draws if look < len(branch) for pool in branch[look].pools]
-        for look in range(n_looks)
+        for look in range(n_polls)
     ]
     first, size, last = (
-        field.astype(np.int64)[: n_looks * n_events]
-        for field in (looks.first, looks.size, looks.last)
+        field.astype(np.int64)[: n_polls * n_events]
+        for field in (polls.first, polls.size, polls.last)
     )
     bounds = list(itertools.accumulate(system.counts, initial=0))
     ends = [*(not merged for merged in merges[1:]), True]
     return LockstepTables(
-        looks.bound,
-        looks.inverse * size[:n_events],
-        looks.bound[n_branches],
+        polls.bound,
+        polls.inverse * size[:n_events],
+        polls.bound[n_branches],
         n_branches,
         first,
         size,
         last,
-        looks.start.astype(np.int64),
-        looks.shuffled,
+        polls.start.astype(np.int64),
+        polls.shuffled,
         np.array(merges),
         np.array(ends),
         sum(ends) > 1,
@@ -187,10 +187,10 @@ class Lockstep:
             counts.any(axis=2).sum(axis=1),
             _vectors(np.stack([replica.rng for replica in lanes], axis=1)),
         )
-        n_looks = len(self.tables.ends)
+        n_polls = len(self.tables.ends)
         self.block = LockstepBlock(
             make_vectors((BLOCK,), np.float64),
-            *(make_vectors((n_looks * BLOCK,), np.int32) for _ in range(3)),
+            *(make_vectors((n_polls * BLOCK,), np.int32) for _ in range(3)),
         )
         self.step = BLOCK
 
@@ -219,21 +219,23 @@ class Lockstep:
         areas = np.zeros((pieces, *before.shape), dtype=np.int64)
         joins = np.zeros_like(areas)
         ends = np.zeros(areas.shape, dtype=np.int32)
-        samples = make_lane_samples(pieces, n_pools, self.levels, moments)
+        observations = make_lane_observations(pieces, n_pools, self.levels, moments)
         wait = min(period or NEVER, NEVER - 1)
         progress = np.array([0, steps, wait, steps, wait, self.step, 0])
         while True:
-            choices = make_choices(self.system, self.policy, self.levels)
-            scratch = make_lane_scratch(choices, self.levels)
+            joining = make_joining_tables(self.system, self.policy, self.levels)
+            scratch = make_lane_scratch(joining, self.levels)
             if advance(
-                self.tables, self.state, self.block, progress, areas, joins, ends, choices,
-                scratch, samples,
+                self.tables, self.state, self.block, progress, areas, joins, ends, joining,
+                scratch, observations,
             ):  # fmt: skip
                 break
             areas, joins, ends, before = map(self._longer, (areas, joins, ends, before))
             longer = self._all_longer(self.state, "tail", "started", "sums", "joins")
             self.state = self.state._replace(**longer)
-            samples = samples._replace(**self._all_longer(samples, "tails", "squares", "choices"))
+            observations = observations._replace(
+                **self._all_longer(observations, "tails", "squares", "joining")
+            )
             self.levels *= 2
             self.tables = make_lockstep_tables(self.system, self.policy, self.levels)
         self.step = int(progress[STEP])
@@ -245,7 +247,7 @@ class Lockstep:
                 areas.reshape(shape)[..., lane],
                 joins.reshape(shape)[..., lane],
                 steps,
-                samples.of_lane(lane, n_pools),
+                observations.of_lane(lane, n_pools),
             )
             for lane in range(len(self.replicas))
         ]
@@ -256,7 +258,7 @@ class Lockstep:
         areas: np.ndarray,
         joins: np.ndarray,
         steps: int,
-        samples: Samples,
+        observations: Observations,
     ) -> Measured:
         """Return what happened in a lane; the states are those before, between and after pieces."""
         tails = areas / steps / np.array(self.system.counts)[:, None]
@@ -266,7 +268,9 @@ class Lockstep:
         arrivals = np.concatenate([joins[:, :, 1:], np.zeros_like(joins[:, :, :1])], axis=2)
         departures = joins - np.diff(states, axis=0)
         departures[:, :, 0] = 0
-        return Measured(tails, arrivals, departures, blocked, np.zeros((len(tails), 0)), samples)
+        return Measured(
+            tails, arrivals, departures, blocked, np.zeros((len(tails), 0)), observations
+        )
 
 
 def _vectors(values: np.ndarray) -> np.ndarray:

@@ -7,8 +7,8 @@ import numpy as np
 from manyserver.model import System
 from manyserver.simulation.controls import VISITS, often_visited, sampled
 from manyserver.simulation.lengths import NEVER_SEEN
+from manyserver.simulation.observations import MOMENT_LEVELS, Observations
 from manyserver.simulation.replica import Measured
-from manyserver.simulation.samples import MOMENT_LEVELS, Samples
 from manyserver.statistics.estimates import Controls, Estimate, batch_mean, batch_ratio
 
 __all__ = [
@@ -48,8 +48,8 @@ def _bounded(system: System) -> bool:
 
 
 def _blocked(system: System, batches: Measured, controls: Controls | None) -> np.ndarray:
-    """Return the probability that an arrival is blocked, from samples, shape (batch,)."""
-    blocked = batches.samples.blocked / batches.samples.taken
+    """Return the probability that an arrival is blocked, from observations, shape (batch,)."""
+    blocked = batches.observations.blocked / batches.observations.taken
     return _adjusted(blocked, _often(batches.blocked.sum(axis=1)), controls)
 
 
@@ -59,11 +59,11 @@ def _often(occurred: np.ndarray) -> np.ndarray:
 
 
 def _tails(system: System, batches: Measured, controls: Controls | None) -> np.ndarray:
-    """Return the queue tails from samples if there are controls for them, or over all the time."""
+    """Return the queue tails, observed if there are controls for them, or over all the time."""
     if controls is None:
         return batches.tails
     return np.where(
-        often_visited(batches.joins), sampled(system, batches.samples)[0], batches.tails
+        often_visited(batches.joins), sampled(system, batches.observations)[0], batches.tails
     )
 
 
@@ -106,7 +106,7 @@ def estimates(
         "joining_rate": _cut(joins),
         "blocking_probability": _blocking(system, batches, controls),
     }
-    outputs |= variances(system, batches.samples, often, controls)
+    outputs |= variances(system, batches.observations, often, controls)
     seen = arrivals(batches)
     return resolved(outputs, seen, unseen_share(batches.joins, seen))
 
@@ -192,7 +192,7 @@ def _blocking(system: System, batches: Measured, controls: Controls | None) -> E
     if controls is None:
         blocked = batches.blocked.sum(axis=1)
         return batch_ratio(blocked, batches.accepted + blocked)
-    blocked = batches.samples.blocked / batches.samples.taken
+    blocked = batches.observations.blocked / batches.observations.taken
     return _means(blocked, _often(batches.blocked.sum(axis=1)), controls)
 
 
@@ -239,11 +239,11 @@ def _joins(
         held = _occupancy(batches.tails) * np.array(system.counts)[:, None] * length
         waits = batch_ratio(waiting, arrivals)
         return batch_ratio(batches.joins, held), waits
-    tails, choices = sampled(system, batches.samples)
-    waits = _means(choices[:, :, 1:].sum(axis=(1, 2)), _often(waiting), controls)
+    tails, joining = sampled(system, batches.observations)
+    waits = _means(joining[:, :, 1:].sum(axis=(1, 2)), _often(waiting), controls)
     # Arrivals that find level k are as many as the visits to level k + 1.
     leave_often = np.concatenate([often[:, 1:], np.zeros((len(often), 1), dtype=bool)], axis=1)
-    joined = system.arrival_rate * choices
+    joined = system.arrival_rate * joining
     held = system.fractions[:, None] * _occupancy(tails)
     adjusted = batch_ratio(controls.adjusted(joined), controls.adjusted(held), controls)
     return _chosen(leave_often, adjusted, batch_ratio(joined, held)), waits
@@ -254,26 +254,26 @@ def _occupancy(tails: np.ndarray) -> np.ndarray:
 
 
 def variances(
-    system: System, samples: Samples, often: np.ndarray, controls: Controls | None
+    system: System, observations: Observations, often: np.ndarray, controls: Controls | None
 ) -> dict[str, Estimate]:
     """Estimate variances over time, N times, from the deviations from the estimated means.
 
     Parameters
     ----------
-    samples : Samples
-        Sums over the samples of each batch.
+    observations : Observations
+        Sums over the observations of each batch.
     often : numpy.ndarray, shape (pool, level)
         Levels that are visited often enough to be adjusted.
     """
     servers = sum(system.counts)
-    count = samples.taken
-    tails, _ = sampled(system, samples)
+    count = observations.taken
+    tails, _ = sampled(system, observations)
     mean = _adjusted(tails, often, controls).mean(axis=0)
-    squares = samples.squares / (count[:, None, None] * np.array(system.counts)[:, None] ** 2)
+    squares = observations.squares / (count[:, None, None] * np.array(system.counts)[:, None] ** 2)
     variance = servers * (squares - 2 * mean * tails + mean**2)
     jobs = tails[:, :, 1:].sum(axis=2) @ system.fractions
     jobs_mean = float(_adjusted(jobs, np.array(True), controls).mean())
-    jobs_variance = samples.squared_jobs / count - 2 * jobs_mean * jobs + jobs_mean**2
+    jobs_variance = observations.squared_jobs / count - 2 * jobs_mean * jobs + jobs_mean**2
     tail_variance = _means(variance, often, controls)
     for part in tail_variance:
         part[:, 0] = 0.0  # every server has at least no job
@@ -281,23 +281,23 @@ def variances(
         "queue_tail_variance": _cut(tail_variance),
         "jobs_per_server_variance": _means(servers * jobs_variance, np.array(True), controls),
     }
-    if samples.products.shape[2]:
-        outputs["occupancy_covariance"] = _covariance(system, samples, often, controls)
+    if observations.products.shape[2]:
+        outputs["occupancy_covariance"] = _covariance(system, observations, often, controls)
     return outputs
 
 
 def _covariance(
-    system: System, samples: Samples, often: np.ndarray, controls: Controls | None
+    system: System, observations: Observations, often: np.ndarray, controls: Controls | None
 ) -> Estimate:
     """Estimate N times the covariance of the fractions of servers in two classes."""
-    levels = samples.tails.shape[2] - 1
+    levels = observations.tails.shape[2] - 1
     used = min(levels, MOMENT_LEVELS)
     servers = np.array(system.counts)
-    products = samples.products[:, :, :used, :, :used]
+    products = observations.products[:, :, :used, :, :used]
     # The kernel adds up one half of the pairs.
-    products = _mirrored(products) / samples.multiplied[:, None, None, None, None]
+    products = _mirrored(products) / observations.multiplied[:, None, None, None, None]
     products = products / (servers[:, None, None, None] * servers[:, None])
-    held = _occupancy(sampled(system, samples)[0])[:, :, :used]
+    held = _occupancy(sampled(system, observations)[0])[:, :, :used]
     mean = _adjusted(held, often[:, :used], controls).mean(axis=0)
     cross = held[..., None, None] * mean
     centred = products - cross - np.moveaxis(cross, (1, 2), (3, 4)) + mean[..., None, None] * mean

@@ -8,9 +8,10 @@ import numpy as np
 from manyserver.model import System
 from manyserver.policies import full
 from manyserver.policies.pull import Pull
-from manyserver.simulation.choices import make_choices
-from manyserver.simulation.counts_replica import OnCounts
-from manyserver.simulation.pull import (
+from manyserver.simulation.joining_tables import make_joining_tables
+from manyserver.simulation.observations import Observations, make_scratch
+from manyserver.simulation.occupancy_replica import OnCounts
+from manyserver.simulation.pull_kernel import (
     EMPTY,
     N_TALLIES,
     RETURN,
@@ -19,8 +20,7 @@ from manyserver.simulation.pull import (
     STEPS,
     advance,
 )
-from manyserver.simulation.replica import Measured, messages_per_customer
-from manyserver.simulation.samples import Samples, make_scratch
+from manyserver.simulation.replica import Measured, messages_per_job
 from manyserver.simulation.tables import alias_method
 from manyserver.statistics.estimates import Controls, Estimate, batch_mean, batch_ratio
 
@@ -73,21 +73,21 @@ class PullReplica(OnCounts):
     def _tabulate(self, tail: np.ndarray) -> None:
         self.tail = np.ascontiguousarray(tail, dtype=np.int64)
         self.tables = make_pull_tables(self.system, self.levels)
-        self.choices = make_choices(self.system, ONE_ROUTER, self.levels)
-        self.scratch = make_scratch(self.choices, self.levels)
+        self.joining = make_joining_tables(self.system, ONE_ROUTER, self.levels)
+        self.scratch = make_scratch(self.joining, self.levels)
 
     def play(
         self,
         flows: np.ndarray,
         before: np.ndarray,
         progress: np.ndarray,
-        samples: Samples,
+        observations: Observations,
         tallies: np.ndarray,
     ) -> bool:
         """Run the kernel."""
         done = advance(
             self.tables, self.tail, self.messages, self.known, flows, before, self.rng, progress,
-            self.choices, self.scratch, samples, tallies,
+            self.joining, self.scratch, observations, tallies,
         )  # fmt: skip
         return bool(done)
 
@@ -117,7 +117,7 @@ class PullReplica(OnCounts):
         sampling = ONE_ROUTER.sampling(self.system)
         empty = batches.tallies[:, EMPTY] / batches.tallies[:, STEPS] / self.policy.n_routers
         return {
-            "messages_per_customer": messages_per_customer(self.system, sampling, batches),
+            "messages_per_job": messages_per_job(self.system, sampling, batches),
             "empty_router_probability": batch_mean(
                 controls.adjusted(empty) if controls else empty, controls
             ),
@@ -128,5 +128,7 @@ class PullReplica(OnCounts):
 
 
 def _to_idle(batches: Measured) -> np.ndarray:
-    """Probability that an arrival joins an idle server, over the samples, shape (batch,)."""
-    return np.asarray(batches.samples.choices[:, :, 0].sum(axis=1) / batches.samples.taken)
+    """Probability that an arrival joins an idle server, over the observations, shape (batch,)."""
+    return np.asarray(
+        batches.observations.joining[:, :, 0].sum(axis=1) / batches.observations.taken
+    )

@@ -1,7 +1,7 @@
 """One run of the chain: what it measured, and what a kernel must provide.
 
-Control variates and outputs (:mod:`manyserver.simulation.counts_estimator`) know the kernels only
-as subclasses of :class:`Replica`, and the run knows none of them. To add one:
+Control variates and outputs (:mod:`manyserver.simulation.occupancy_estimator`) know the kernels
+only as subclasses of :class:`Replica`, and the run knows none of them. To add one:
 
 1. Write the kernel. It plays steps of a chain that is uniformised, so that a step takes the time
    ``1 / rate`` whatever happens, and books every arrival and departure in ``flows`` under the code
@@ -22,8 +22,8 @@ import numpy as np
 from manyserver.model import System
 from manyserver.policies import Policy, Sampling, full
 from manyserver.policies.messages import messages
+from manyserver.simulation.observations import Observations, first_levels, make_observations
 from manyserver.simulation.random import seeded_words
-from manyserver.simulation.samples import Samples, first_levels, make_samples
 from manyserver.statistics.estimates import Controls, Estimate, batch_ratio
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "Measured",
     "Replica",
     "counted",
-    "messages_per_customer",
+    "messages_per_job",
     "spread",
     "step_rate",
 ]
@@ -62,8 +62,8 @@ class Measured(NamedTuple):
     """Arrivals that found all servers looked at full, by the pool of one, shape (piece, pool)."""
     tallies: np.ndarray
     """Sums of the kernel's own, shape (piece, tally)."""
-    samples: Samples
-    """Sums over the samples."""
+    observations: Observations
+    """Sums over the observations."""
 
     def with_levels(self, levels: int) -> "Measured":
         """Cut or pad to a number of levels."""
@@ -71,7 +71,7 @@ class Measured(NamedTuple):
             tails=first_levels(self.tails, levels),
             joins=first_levels(self.joins, levels),
             leaves=first_levels(self.leaves, levels),
-            samples=self.samples.with_levels(levels),
+            observations=self.observations.with_levels(levels),
         )
 
     @property
@@ -165,7 +165,7 @@ class Replica(ABC):
         flows: np.ndarray,
         before: np.ndarray,
         progress: np.ndarray,
-        samples: Samples,
+        observations: Observations,
         tallies: np.ndarray,
     ) -> bool:
         """Simulate until all pieces are done, or a server reaches the last level.
@@ -179,7 +179,7 @@ class Replica(ABC):
             Servers with at least so many jobs when the piece began, changed in place.
         progress : numpy.ndarray of uint64, shape (5,)
             See :mod:`manyserver.simulation.progress`; changed in place.
-        samples : Samples
+        observations : Observations
             Added to.
         tallies : numpy.ndarray, shape (piece, tally)
             Added to.
@@ -225,9 +225,9 @@ class Replica(ABC):
         steps : int
             Steps of a piece.
         period : int, optional
-            Steps from one sample to the next, which divide a piece; no samples without.
+            Steps from one sample to the next, which divide a piece; no observations without.
         moments : bool
-            Whether samples add up products of the numbers of servers in two classes.
+            Whether observations add up products of the numbers of servers in two classes.
         """
         if steps > STEPS_PER_PIECE:
             raise ValueError(f"steps = {steps}: must be at most {STEPS_PER_PIECE}")
@@ -235,27 +235,27 @@ class Replica(ABC):
         before = at_start.copy()
         n_pools = len(self.system.pools)
         flows = np.zeros((pieces, 4 * n_pools * self.levels), dtype=np.uint64)
-        samples = make_samples(pieces, n_pools, self.levels, moments)
+        observations = make_observations(pieces, n_pools, self.levels, moments)
         tallies = np.zeros((pieces, self.n_tallies))
         wait = period or NEVER
         progress = np.array([0, steps, wait, steps, wait], dtype=np.uint64)
-        while not self.play(flows, before, progress, samples, tallies):
+        while not self.play(flows, before, progress, observations, tallies):
             more = ((0, 0), (0, self.levels))
             at_start, before = np.pad(at_start, more), np.pad(before, more)
             shape = (pieces, n_pools, self.levels, 4)
             wider = ((0, 0), (0, 0), (0, self.levels), (0, 0))
             flows = np.pad(flows.reshape(shape), wider).reshape(pieces, -1)
             self.levels *= 2
-            samples = samples.with_levels(self.levels)
+            observations = observations.with_levels(self.levels)
             self.grow()
-        return self._measured(at_start, flows, steps, samples, tallies)
+        return self._measured(at_start, flows, steps, observations, tallies)
 
     def _measured(
         self,
         before: np.ndarray,
         flows: np.ndarray,
         steps: int,
-        samples: Samples,
+        observations: Observations,
         tallies: np.ndarray,
     ) -> Measured:
         shape = (len(flows), len(self.system.pools), self.levels, 2, 2)
@@ -272,7 +272,7 @@ class Replica(ABC):
         servers = np.array(self.system.counts)[:, None]
         tails = np.ones(shape[:3])
         tails[:, :, 1:] = (at_start + change[..., 1] / steps) / servers
-        return Measured(tails, arrivals[..., 0], departures[..., 0], blocked, tallies, samples)
+        return Measured(tails, arrivals[..., 0], departures[..., 0], blocked, tallies, observations)
 
 
 def counted(tails: np.ndarray, counts: Sequence[int], shift: float) -> np.ndarray:
@@ -290,7 +290,7 @@ def spread(tail: np.ndarray, kind: type[np.integer] = np.int64) -> list[np.ndarr
     return [np.repeat(levels, -np.diff(row, append=0)[::-1]) for row in tail]
 
 
-def messages_per_customer(system: System, sampling: Sampling, batches: Measured) -> Estimate:
+def messages_per_job(system: System, sampling: Sampling, batches: Measured) -> Estimate:
     """Estimate the messages per accepted job from what happened."""
     bounded = system.is_bounded
     if not sampling.depends_on_all and not (bounded and sampling.queries):

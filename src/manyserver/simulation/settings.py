@@ -42,7 +42,7 @@ def checked_settings(
     max_events: float = defaults.MAX_EVENTS,
     control_variates: bool = defaults.CONTROL_VARIATES,
     moments: bool = defaults.MOMENTS,
-    follows_jobs: bool = False,
+    simulates_jobs: bool = False,
 ) -> Settings:
     """Check the parameters of :func:`manyserver.simulate`.
 
@@ -69,7 +69,7 @@ def checked_settings(
             f"precision = {precision!r} and horizon = {horizon!r}: only one of them can be given"
         )
     if precision is None and horizon is None:
-        precision = defaults.PRECISION_OF_JOBS if follows_jobs else defaults.PRECISION
+        precision = defaults.PRECISION_OF_JOBS if simulates_jobs else defaults.PRECISION
     if threads is not None:
         threads = checked_count("threads", threads, otherwise="None for all cores")
     settings = Settings(
@@ -86,8 +86,8 @@ def checked_settings(
         steps = settings.horizon * step_rate(system)
         if steps * settings.replications > settings.max_events:
             raise ValueError(
-                f"horizon = {horizon!r}: takes some {steps:.2g} arrivals and tries to depart in "
-                f"each of {settings.replications} replications; all of them must be at most "
+                f"horizon = {horizon!r}: takes some {steps:.2g} arrivals and potential departures "
+                f"in each of {settings.replications} replications; all of them must be at most "
                 f"max_events = {settings.max_events:g}"
             )
     return settings

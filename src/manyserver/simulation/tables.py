@@ -1,4 +1,4 @@
-"""A system and a policy as plain arrays, for the kernel in :mod:`manyserver.simulation.sampled`."""
+"""A system and a policy as plain arrays, for :mod:`manyserver.simulation.server_kernel`."""
 
 import itertools
 import math
@@ -10,24 +10,24 @@ import numpy as np
 
 from manyserver.model import System
 from manyserver.policies import Draw, Policy, Sampling, full
-from manyserver.simulation.sampled import BLOCK
+from manyserver.simulation.server_kernel import BLOCK
 
 __all__ = [
     "Block",
-    "Looks",
+    "Polls",
     "Tables",
     "alias_method",
     "code_type",
     "event_rates",
     "intervals",
     "make_block",
-    "make_looks",
+    "make_polls",
     "make_tables",
 ]
 
 SPARE_BITS = 24
 """A word gives another bounded number only while it has this many bits more than needed."""
-MOST_LOOKS = 100_000
+MOST_POLLS = 100_000
 ROUNDING = 1 - 2.0**-48
 NOBODY = 1 << 62
 """Rank of the servers that do not exist."""
@@ -35,10 +35,10 @@ TIE_LEVELS = 256
 """Levels in which ties between pools are looked for; far more than servers hold jobs."""
 
 
-class Looks(NamedTuple):
-    """What a step can be, and which servers it looks at then.
+class Polls(NamedTuple):
+    """What a step can be, and which servers it polls then.
 
-    An *event* is a branch of the sampling, or a departure from one pool. Arrays over looks and
+    An *event* is a branch of the sampling, or a departure from one pool. Arrays over polls and
     events are flat, ``look * events + event``.
     """
 
@@ -74,7 +74,7 @@ class Tables(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Steps that are drawn and not yet played; flat over looks, ``look * BLOCK + step``."""
+    """Steps that are drawn and not yet played; flat over polls, ``look * BLOCK + step``."""
 
     event: np.ndarray
     arrival: np.ndarray
@@ -109,36 +109,36 @@ def make_tables(system: System, policy: Policy, levels: int) -> Tables:
     return Tables(ranks, change.ravel().view(np.uint64), np.uint64(levels - 1))
 
 
-def make_block(looks: Looks) -> Block:
+def make_block(polls: Polls) -> Block:
     """Make room for a block."""
-    n = len(looks.fresh) * BLOCK
+    n = len(polls.fresh) * BLOCK
     return Block(*(np.zeros(size, dtype=np.uint64) for size in (BLOCK, BLOCK, BLOCK, n, n)))
 
 
 @lru_cache(maxsize=16)
-def make_looks(system: System, policy: Policy) -> Looks:
+def make_polls(system: System, policy: Policy) -> Polls:
     """Turn the sampling rule and the departures into ranges of servers."""
     sampling = policy.sampling(system)
     bounds = list(itertools.accumulate(system.counts, initial=0))
     for branch in sampling.branches:
-        if (looks := sum(draw.count for draw in branch.draws)) > MOST_LOOKS:
+        if (polls := sum(draw.count for draw in branch.draws)) > MOST_POLLS:
             raise ValueError(
-                f"d = {looks}: servers that an arrival looks at; must be at most {MOST_LOOKS} in a "
+                f"d = {polls}: servers that an arrival polls; must be at most {MOST_POLLS} in a "
                 "simulation. JSQ and SED without d look at all"
             )
-    events = [_branch_looks(branch.draws, sampling, bounds) for branch in sampling.branches]
+    events = [_branch_polls(branch.draws, sampling, bounds) for branch in sampling.branches]
     events += [[(bounds[pool], count, 0, 0)] for pool, count in enumerate(system.counts)]
     n_arrivals = len(sampling.branches)
-    n_looks = max(len(event) for event in events)
+    n_polls = max(len(event) for event in events)
     for event in events:
-        event += [(bounds[-1] + look, 1, 0, look) for look in range(len(event), n_looks)]
+        event += [(bounds[-1] + look, 1, 0, look) for look in range(len(event), n_polls)]
     # Axes of the table: field (first, size, last, start), look, event.
     table = np.array(events).transpose(2, 1, 0)
     first, size, last = (
         np.ascontiguousarray(field, dtype=np.uint64).ravel() for field in table[:3]
     )
     bound, inverse = intervals(event_rates(system, sampling))
-    return Looks(
+    return Polls(
         bound,
         inverse,
         np.array([1] * n_arrivals + [0] * len(system.pools), dtype=np.uint64),
@@ -175,22 +175,22 @@ def intervals(rates: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     return bound, ROUNDING / np.diff(bound, append=1.0)
 
 
-def _branch_looks(
+def _branch_polls(
     draws: tuple[Draw, ...], sampling: Sampling, bounds: list[int]
 ) -> list[tuple[int, int, int, int]]:
     """Return first, size, last and start of every look of an arrival."""
-    looks: list[tuple[int, int, int, int]] = []
+    polls: list[tuple[int, int, int, int]] = []
     for draw in draws:
         if list(draw.pools) != list(range(draw.pools[0], draw.pools[-1] + 1)):
             raise ValueError(f"pools = {draw.pools}: those of a draw must follow one another")
         first, end = bounds[draw.pools[0]], bounds[draw.pools[-1] + 1]
-        start = len(looks)
+        start = len(polls)
         for drawn in range(draw.count):
             if sampling.replacement:
-                looks.append((first, end - first, 0, len(looks)))
+                polls.append((first, end - first, 0, len(polls)))
             else:
-                looks.append((first, end - first - drawn, end - 1 + start, start))
-    return looks
+                polls.append((first, end - first - drawn, end - 1 + start, start))
+    return polls
 
 
 def alias_method(rates: list[float]) -> tuple[np.ndarray, np.ndarray]:
@@ -212,7 +212,7 @@ def alias_method(rates: list[float]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fresh_words(sizes: np.ndarray) -> np.ndarray:
-    """Say which looks need a new random word; what an earlier look left serves the others."""
+    """Say which polls need a new random word; what an earlier look left serves the others."""
     fresh = np.ones(len(sizes), dtype=np.bool_)
     left = 0.0
     # What is left of the word of the first look is not enough.

@@ -139,7 +139,9 @@ _VARIABLES = {
     "fluid_y2": Variable(_FLUID, "1", "v_2", "fluid path: waiting customers over sqrt(n)"),
     # Relaxation
     "spectral_gap": Variable((), "1/time", r"\gamma", "relaxation rate of smooth functions"),
-    "essential_edge": Variable((), "1/time", r"\beta^2/4", "bottom of the continuous spectrum"),
+    "essential_spectrum_bottom": Variable(
+        (), "1/time", r"\beta^2/4", "bottom of the continuous spectrum"
+    ),
     "stopped_rate": Variable(
         (), "1/time", r"\theta", "rate at which Y1 first hits 0; bounds rates in total variation"
     ),

@@ -2,6 +2,6 @@
 
 from manyserver.mean_field.independent.expansion import expand_separately
 from manyserver.mean_field.independent.fixed_point import separate_fixed_point
-from manyserver.mean_field.independent.separable import SeparablePool, separable_pools
+from manyserver.mean_field.independent.pools import IndependentPool, independent_pools
 
-__all__ = ["SeparablePool", "expand_separately", "separable_pools", "separate_fixed_point"]
+__all__ = ["IndependentPool", "expand_separately", "independent_pools", "separate_fixed_point"]

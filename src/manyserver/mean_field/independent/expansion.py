@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from manyserver.mean_field.independent.separable import SeparablePool
+from manyserver.mean_field.independent.pools import IndependentPool
 from manyserver.mean_field.smooth.expansion import FEWEST_LEVELS, TOP_TAIL, Expansion, expand
 from manyserver.model import Pool, System
 from manyserver.policies.sq import SQ
@@ -16,7 +16,7 @@ MOST_LEVELS = 512
 """Most levels given for a pool in which an arrival looks at one server only."""
 
 
-def expand_separately(system: System, pools: list[SeparablePool], replacement: bool) -> Expansion:
+def expand_separately(system: System, pools: list[IndependentPool], replacement: bool) -> Expansion:
     """Put together pools that do not see each other; pool j has fraction_j N servers."""
     parts = [
         _expand_alone(pool, speed, replacement)
@@ -37,7 +37,7 @@ def expand_separately(system: System, pools: list[SeparablePool], replacement: b
     )
 
 
-def _expand_alone(pool: SeparablePool, speed: Fraction, replacement: bool) -> Expansion:
+def _expand_alone(pool: IndependentPool, speed: Fraction, replacement: bool) -> Expansion:
     """Expand a pool of equal servers with its own arrivals."""
     top = pool.level_reaching(math.log(TOP_TAIL))
     if pool.d > 1:

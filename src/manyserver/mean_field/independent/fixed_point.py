@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from manyserver.mean_field.independent.separable import SeparablePool
+from manyserver.mean_field.independent.pools import IndependentPool
 from manyserver.mean_field.smooth.fixed_point import EXTRA_LEVELS, LOWEST_LOG_TAIL
 from manyserver.mean_field.solver import MOST_LEVELS, TOP_TAIL
 from manyserver.model import System
@@ -13,7 +13,7 @@ from manyserver.outputs import stationary_outputs
 __all__ = ["separate_fixed_point"]
 
 
-def separate_fixed_point(system: System, pools: list[SeparablePool]) -> dict[str, Any]:
+def separate_fixed_point(system: System, pools: list[IndependentPool]) -> dict[str, Any]:
     """Put together pools that do not see each other; outputs by variable name."""
     needed = [
         max(

@@ -50,5 +50,5 @@ def routed_fixed_point(system: System, policy: Policy, split: np.ndarray) -> dic
         "router_idle": idle[:, None] * split,
         "idle_concentration": float((split**2).sum()),
         "empty_router_probability": 0.0 if idle.any() else 1 - leaving / system.arrival_rate,
-        "messages_per_customer": leaving / accepted,
+        "messages_per_job": leaving / accepted,
     }

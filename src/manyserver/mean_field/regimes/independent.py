@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from manyserver.mean_field.independent import (
-    SeparablePool,
+    IndependentPool,
     expand_separately,
-    separable_pools,
+    independent_pools,
     separate_fixed_point,
 )
 from manyserver.mean_field.regimes.smooth import Smooth
@@ -24,12 +24,12 @@ class Independent(Smooth):
     @classmethod
     def fits(cls, system: System, policy: Policy) -> bool:
         """Whether every pool has arrivals of its own."""
-        return separable_pools(system, policy) is not None
+        return independent_pools(system, policy) is not None
 
     @property
-    def pools(self) -> list[SeparablePool]:
+    def pools(self) -> list[IndependentPool]:
         """The pools, each with its own arrivals."""
-        pools = separable_pools(self.system, self.policy)
+        pools = independent_pools(self.system, self.policy)
         assert pools is not None
         return pools
 

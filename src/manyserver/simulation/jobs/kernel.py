@@ -1,9 +1,9 @@
 """The kernel that follows every job, for any law of their sizes.
 
 Times between arrivals and sizes are drawn beforehand, in chunks. Which servers an arrival looks at
-comes from the generators of :mod:`manyserver.simulation.sampled`, drawn for a block of arrivals at
-a time, and prefetched, since it does not depend on the state. So policies that are simulated with
-the same seed see the same arrivals and sizes.
+comes from the generators of :mod:`manyserver.simulation.server_kernel`, drawn for a block of
+arrivals at a time, and prefetched, since it does not depend on the state. So policies that are
+simulated with the same seed see the same arrivals and sizes.
 
 Time is cut into pieces of equal length. At the end of a piece all servers are brought up to date
 and counted; within it, every arrival and departure adds the time that is left of the piece to its
@@ -19,7 +19,7 @@ from manyserver.simulation.jobs.records import inlined
 from manyserver.simulation.jobs.routers import ask, take_back, tell
 from manyserver.simulation.jobs.servers import join, leave, update
 from manyserver.simulation.random import kernel, prefetch
-from manyserver.simulation.sampled import BLOCK, draw_block
+from manyserver.simulation.server_kernel import BLOCK, draw_block
 
 __all__ = [
     "ARRIVALS",
@@ -98,7 +98,7 @@ class Pieces(NamedTuple):
 
 
 @inlined
-def _look(server, now, servers, rules, records, area, end):  # type: ignore[no-untyped-def]
+def _poll(server, now, servers, rules, records, area, end):  # type: ignore[no-untyped-def]
     """Bring a server up to date, and return its rank."""
     update(server, now, servers, rules, records, area, end)
     return rules.rank[servers.code[server]]
@@ -128,22 +128,22 @@ def _turn_pages(now, servers, rules, announced, routers, rng, records, area, end
 
 
 @inlined
-def _best_drawn(now, step, n_looks, servers, rules, block, records, area, end):  # type: ignore[no-untyped-def]
+def _best_drawn(now, step, n_polls, servers, rules, block, records, area, end):  # type: ignore[no-untyped-def]
     """Return the key of the best of the servers looked at: its rank, and its row in the block."""
-    best = _look(block.server[step], now, servers, rules, records, area, end)
-    for look in range(np.uint64(1), n_looks):
+    best = _poll(block.server[step], now, servers, rules, records, area, end)
+    for look in range(np.uint64(1), n_polls):
         row = look * _BLOCK
         server = block.server[row + step]
-        key = _look(server, now, servers, rules, records, area, end) | row
+        key = _poll(server, now, servers, rules, records, area, end) | row
         difference = key - best
         best += difference & (_0 - (difference >> _63))
     return best
 
 
 @inlined
-def _prefetch_step(servers, block, n_looks, row, step):  # type: ignore[no-untyped-def]
+def _prefetch_step(servers, block, n_polls, row, step):  # type: ignore[no-untyped-def]
     """Ask for all that an arrival to come will look at."""
-    for look in range(n_looks):
+    for look in range(n_polls):
         server = np.int64(block.server[look * _BLOCK + step])
         prefetch(servers.due, server)
         prefetch(servers.code, server)
@@ -153,7 +153,7 @@ def _prefetch_step(servers, block, n_looks, row, step):  # type: ignore[no-untyp
 
 @kernel(cache=True)
 def advance(  # type: ignore[no-untyped-def]
-    servers, rules, announced, routers, looks, rng, block, stream, pieces, records, progress
+    servers, rules, announced, routers, polls, rng, block, stream, pieces, records, progress
 ):
     """Simulate pieces, until all are done or something is needed.
 
@@ -166,7 +166,7 @@ def advance(  # type: ignore[no-untyped-def]
         Changed in place, unless nobody is announced.
     routers : Routers
         Changed in place, unless there are none.
-    looks : Looks
+    polls : Polls
         Which servers an arrival looks at.
     rng : array of uint64, shape (12,)
         States of three generators, changed in place: those of the draws, and for the choice among
@@ -192,8 +192,8 @@ def advance(  # type: ignore[no-untyped-def]
     now, gap, size = stream.clock[0], stream.gap, stream.size
     start, length = pieces.start[0], pieces.start[1]
     some_routers = routers.held.size > 0
-    some_announced, some_drawn = announced.first_code.size > 1, looks.fresh.size > 0
-    n_looks = np.uint64(looks.fresh.size)
+    some_announced, some_drawn = announced.first_code.size > 1, polls.fresh.size > 0
+    n_polls = np.uint64(polls.fresh.size)
     row = servers.rows.size // servers.code.size
     far = some_drawn and servers.rows.size > NEAR
     state = DONE
@@ -207,23 +207,23 @@ def advance(  # type: ignore[no-untyped-def]
                 break
             if step == _BLOCK:
                 if some_drawn:
-                    draw_block(looks, rng, block)
+                    draw_block(polls, rng, block)
                 if far:
                     for early in range(AHEAD):
-                        _prefetch_step(servers, block, n_looks, row, early)
+                        _prefetch_step(servers, block, n_polls, row, early)
                 step = _0
             if now + gap[item] > end:
                 break
             now += gap[item]
             if far and step + AHEAD < _BLOCK:
-                _prefetch_step(servers, block, n_looks, row, step + AHEAD)
+                _prefetch_step(servers, block, n_polls, row, step + AHEAD)
             server = np.int64(-1)
             if some_announced:
                 _turn_pages(now, servers, rules, announced, routers, rng, records, area, end)
                 server = ask(routers, rng) if some_routers else choose(announced, rng)
             if some_drawn and server < 0:
                 totals[DREW] += 1.0
-                best = _best_drawn(now, step, n_looks, servers, rules, block, records, area, end)
+                best = _best_drawn(now, step, n_polls, servers, rules, block, records, area, end)
                 if best < rules.full:
                     server = np.int64(block.server[(best & _LOW) + step])
             step += np.uint64(1)
@@ -253,7 +253,7 @@ def advance(  # type: ignore[no-untyped-def]
                 _turn_pages(end, servers, rules, announced, routers, rng, records, area, end)
             counts = pieces.counts[piece]
             for other in range(servers.n_servers):
-                _look(other, end, servers, rules, records, area, end)
+                _poll(other, end, servers, rules, records, area, end)
                 counts[servers.code[other]] += 1
             piece += 1
     progress[PIECE], progress[STEP], progress[ITEM] = piece, np.int64(step), item

@@ -10,8 +10,8 @@ from manyserver.simulation.controls import often_visited
 from manyserver.simulation.jobs.kernel import ARRIVALS, BLOCKED, DREW
 from manyserver.simulation.jobs.records import SOJOURN, WAITING, edges
 from manyserver.simulation.jobs.replica import Measured
+from manyserver.simulation.observations import DRIFTS, MOMENT_LEVELS, Observations, first_levels
 from manyserver.simulation.outputs import resolved, unseen_share, variances, widened
-from manyserver.simulation.samples import DRIFTS, MOMENT_LEVELS, Samples, first_levels
 from manyserver.statistics.estimates import Controls, Estimate, batch_mean, batch_ratio
 from manyserver.statistics.histogram import quantile_estimate
 from manyserver.variables import QUANTILES
@@ -52,15 +52,15 @@ class JobPieces(NamedTuple):
     """As in the records, shape (piece, pool, 4)."""
     slowdown: np.ndarray
     """As in the records, shape (piece, decile, 2)."""
-    samples: Samples
-    """Sums over samples, at equal times."""
+    observations: Observations
+    """Sums over observations, at equal times."""
 
     def with_levels(self, levels: int) -> "JobPieces":
         """Cut or pad to a number of levels."""
         return self._replace(
             tails=first_levels(self.tails, levels),
             joins=first_levels(self.joins, levels),
-            samples=self.samples.with_levels(levels),
+            observations=self.observations.with_levels(levels),
         )
 
     @property
@@ -112,7 +112,7 @@ def make_pieces(measured: Measured, fine: int, length: float, moments: bool) -> 
     )
 
 
-def _samples(ends: np.ndarray, fine: int, moments: bool) -> Samples:
+def _samples(ends: np.ndarray, fine: int, moments: bool) -> Observations:
     """Sample the servers with at least so many jobs, shape (fine piece, pool, level)."""
     grouped = ends.reshape(-1, fine, *ends.shape[1:])
     tails = grouped.sum(axis=1)
@@ -123,12 +123,12 @@ def _samples(ends: np.ndarray, fine: int, moments: bool) -> Samples:
     missing = (MOMENT_LEVELS if moments else 0) - held.shape[3]
     held = np.pad(held, ((0, 0), (0, 0), (0, 0), (0, missing)))
     products = np.einsum("bfpk,bfql->bpkql", held, held)
-    return Samples(
+    return Observations(
         taken=taken,
         multiplied=taken,
         tails=tails,
         squares=(grouped**2).sum(axis=1),
-        choices=np.zeros_like(tails),
+        joining=np.zeros_like(tails),
         squared_jobs=(jobs**2).sum(axis=1),
         blocked=never,
         drifts=np.zeros((len(tails), len(DRIFTS))),
@@ -192,7 +192,7 @@ def _ratio(numerator: np.ndarray, denominator: np.ndarray, controls: Controls | 
 def estimates(system: System, batches: JobPieces, controls: Controls | None) -> dict[str, Estimate]:
     """Estimate the outputs."""
     outputs = _occupancies(system, batches, controls)
-    outputs |= variances(system, batches.samples, often_visited(batches.joins), controls)
+    outputs |= variances(system, batches.observations, often_visited(batches.joins), controls)
     for name, counts in batches.histograms.items():
         first = ENTRIES[name]
         sums = batches.moments[:, :, first : first + 2]

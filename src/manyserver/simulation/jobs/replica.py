@@ -25,7 +25,7 @@ from manyserver.simulation.jobs.kernel import (
 from manyserver.simulation.jobs.records import Records, make_records
 from manyserver.simulation.jobs.routers import make_routers
 from manyserver.simulation.jobs.servers import jobs_present
-from manyserver.simulation.jobs.tables import arrival_looks, make_rules, sizes_between_deciles
+from manyserver.simulation.jobs.tables import arrival_polls, make_rules, sizes_between_deciles
 from manyserver.simulation.random import seeded_words
 from manyserver.simulation.replica import counted, spread
 from manyserver.simulation.tables import make_block
@@ -39,7 +39,7 @@ CHUNK = 1 << 15
 LEAST_RATE = 0.1
 """Steps per unit of time and server, at least: a horizon is a whole number of them."""
 FIRST_FOLLOWED, FOLLOWED_LONGER = 8.0, 1.25
-"""Time after which one looks first whether all jobs have left, and factor to the next one."""
+"""Time after which one polls first whether all jobs have left, and factor to the next one."""
 
 
 class Measured(NamedTuple):
@@ -106,8 +106,8 @@ class JobReplica:
         self.system, self.policy, self.sizes = system, policy.memoryless, sizes
         self.discipline = discipline
         self.n_servers = sum(system.counts)
-        self.looks = arrival_looks(system, self.policy)
-        self.block = make_block(self.looks)
+        self.polls = arrival_polls(system, self.policy)
+        self.block = make_block(self.polls)
         self.bounds = sizes_between_deciles(sizes)
         self.clock, self.now = np.zeros(1), 0.0
         self.rate = event_rate(system)
@@ -122,9 +122,9 @@ class JobReplica:
         levels = FEWEST_LEVELS
         while levels < max(here.max() for here in jobs) + 2:
             levels *= 2
-        looks = max(1, self.looks.fresh.size)
+        polls = max(1, self.polls.fresh.size)
         kind = state_of(discipline)
-        self.servers = kind.placed(system, sizes, jobs, levels, looks, at_start)
+        self.servers = kind.placed(system, sizes, jobs, levels, polls, at_start)
         self._use_levels(levels)
         self.routers = make_routers(policy, np.concatenate(jobs), at_start)
 
@@ -238,7 +238,7 @@ class JobReplica:
         progress = np.array([0, self.step, self.item])
         while True:
             state = advance(
-                self.servers, self.rules, self.announced, self.routers, self.looks, self.rng,
+                self.servers, self.rules, self.announced, self.routers, self.polls, self.rng,
                 self.block, self.stream, done, records, progress,
             )  # fmt: skip
             self.step, self.item = int(progress[STEP]), int(progress[ITEM])

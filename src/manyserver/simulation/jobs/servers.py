@@ -3,7 +3,7 @@
 Between its own arrivals a server evolves deterministically. It is brought up to date only when
 somebody looks at it, so no list of events is needed.
 
-A code is ``pool * levels + level``, as in :mod:`manyserver.simulation.sampled`; the number of
+A code is ``pool * levels + level``, as in :mod:`manyserver.simulation.server_kernel`; the number of
 levels is a power of two, and a server's row has room for as many jobs. What a row holds is the
 affair of the discipline: its module in :mod:`manyserver.simulation.jobs.disciplines` has a named
 tuple of its own for the state, and says with :func:`implements` how the functions :func:`leave`,
@@ -67,7 +67,7 @@ class Servers(Protocol):
         sizes: SizeLaw,
         jobs: Sequence[np.ndarray],
         levels: int,
-        looks: int,
+        polls: int,
         generator: np.random.Generator,
     ) -> Self:
         """Put jobs on the servers at time zero, as they are found at a random time.
@@ -80,7 +80,7 @@ class Servers(Protocol):
             Number of jobs at the servers of each pool.
         levels : int
             More than any of these.
-        looks : int
+        polls : int
             Servers that do not exist, at the end.
         generator : numpy.random.Generator
         """
@@ -102,10 +102,10 @@ class Servers(Protocol):
 S = TypeVar("S", bound=Servers)
 
 
-def placed_codes(jobs: Sequence[np.ndarray], levels: int, looks: int) -> np.ndarray:
+def placed_codes(jobs: Sequence[np.ndarray], levels: int, polls: int) -> np.ndarray:
     """Return the codes of servers with so many jobs, those that do not exist at the end."""
     pools = np.repeat(np.arange(len(jobs)), [len(here) for here in jobs])
-    code = np.full(len(pools) + looks, levels * len(jobs) - 1, dtype=np.uint32)
+    code = np.full(len(pools) + polls, levels * len(jobs) - 1, dtype=np.uint32)
     code[: len(pools)] = pools * levels + np.concatenate(jobs)
     return code
 

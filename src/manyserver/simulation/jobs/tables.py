@@ -7,34 +7,34 @@ import numpy as np
 from manyserver.model import System
 from manyserver.policies import Policy, full
 from manyserver.simulation.jobs.kernel import Rules
-from manyserver.simulation.tables import NOBODY, Looks, intervals, make_looks
+from manyserver.simulation.tables import NOBODY, Polls, intervals, make_polls
 from manyserver.sizes import SizeLaw
 from manyserver.variables import DECILES
 
-__all__ = ["arrival_looks", "make_rules", "sizes_between_deciles"]
+__all__ = ["arrival_polls", "make_rules", "sizes_between_deciles"]
 
 
 # The replications of a run share their inputs, which no kernel changes.
 @lru_cache(maxsize=16)
-def arrival_looks(system: System, policy: Policy) -> Looks:
+def arrival_polls(system: System, policy: Policy) -> Polls:
     """Keep what an arrival looks at; nothing if it never has to draw servers."""
-    looks = make_looks(system, policy)
+    polls = make_polls(system, policy)
     branches = policy.sampling(system).branches
-    events = looks.arrival.size
+    events = polls.arrival.size
 
     def cut(flat: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(flat.reshape(-1, events)[:, : len(branches)]).ravel()
 
     if not branches:
-        return looks._replace(fresh=looks.fresh[:0])
+        return polls._replace(fresh=polls.fresh[:0])
     bound, inverse = intervals([branch.probability for branch in branches])
-    return looks._replace(
+    return polls._replace(
         bound=bound,
         inverse=inverse,
-        arrival=looks.arrival[: len(branches)],
-        first=cut(looks.first),
-        size=cut(looks.size),
-        last=cut(looks.last),
+        arrival=polls.arrival[: len(branches)],
+        first=cut(polls.first),
+        size=cut(polls.size),
+        last=cut(polls.last),
     )
 
 

@@ -10,7 +10,7 @@ from manyserver.diffusion.halfin_whitt.convergence.rates import (
     chain_edge,
     chain_rate,
     diffusion_rate,
-    essential_edge,
+    essential_spectrum_bottom,
 )
 from manyserver.diffusion.halfin_whitt.labels import labelled
 from manyserver.diffusion.halfin_whitt.limit.exponent import small_exponent
@@ -40,8 +40,8 @@ def gap(beta: float, n: int | None = None) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        ``spectral_gap``, ``spectral_gap_error``, ``essential_edge``, ``stopped_rate``; with `n`
-        also ``chain_gap`` and ``chain_edge``.
+        ``spectral_gap``, ``spectral_gap_error``, ``essential_spectrum_bottom``, ``stopped_rate``;
+        with `n` also ``chain_gap`` and ``chain_edge``.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def gap(beta: float, n: int | None = None) -> xr.Dataset:
     values = {
         "spectral_gap": rate,
         "spectral_gap_error": abs(rate - diffusion_rate(beta, COARSE, near=rate)),
-        "essential_edge": essential_edge(beta),
+        "essential_spectrum_bottom": essential_spectrum_bottom(beta),
         "stopped_rate": small_exponent(beta),
     }
     attrs: dict[str, object] = {"method": "relaxation of the Halfin-Whitt diffusion", "beta": beta}

@@ -85,9 +85,9 @@ def path(
     Notes
     -----
     Theorem 1 of arXiv:1801.05121: as n grows, the queues converge to the diffusion as processes.
-    Arrivals and tries to depart are Poisson processes that follow the Brownian motions of the
+    Arrivals and potential departures are Poisson processes that follow the Brownian motions of the
     diffusion (:func:`poisson_and_brownian`), and the queues have exactly the law that they
-    should. The distance is of the order of :math:`n^{-1/4}`: which of the tries to depart meet
+    should. The distance is of the order of :math:`n^{-1/4}`: which of the potential departures meet
     an idle server is noise that the diffusion does not have.
 
     Examples

@@ -12,7 +12,7 @@ from manyserver.diffusion.halfin_whitt.finite.two_levels import Levels, secular_
 from manyserver.diffusion.halfin_whitt.limit.exponent import small_exponent
 from manyserver.diffusion.halfin_whitt.limit.method_of_lines import Profile, Resolution, march
 
-__all__ = ["chain_edge", "chain_rate", "diffusion_rate", "essential_edge"]
+__all__ = ["chain_edge", "chain_rate", "diffusion_rate", "essential_spectrum_bottom"]
 
 LOWEST = 0.01
 """Level at which the march meets the power series in y."""
@@ -35,7 +35,7 @@ REACH = 90.0
 """Levels of the chain go to REACH / -log(lambda); a solution falls at least half as fast."""
 
 
-def essential_edge(beta: float) -> float:
+def essential_spectrum_bottom(beta: float) -> float:
     """Return the bottom of the continuous spectrum of the diffusion, beta**2 / 4.
 
     For large Y2 the diffusion moves with drift -beta and variance 2.
@@ -46,7 +46,7 @@ def essential_edge(beta: float) -> float:
 def chain_edge(beta: float, n: int) -> float:
     """Return the rate at which n busy servers with an infinite queue relax.
 
-    It tends to :func:`essential_edge`.
+    It tends to :func:`essential_spectrum_bottom`.
     """
     return n * (1 - math.sqrt(1 - beta / math.sqrt(n))) ** 2
 
@@ -63,11 +63,11 @@ def diffusion_rate(beta: float, resolution: Resolution, near: float | None = Non
     near that is returned without a search; the search is at a rough resolution.
     """
     theta = small_exponent(beta)
-    edge = min(essential_edge(beta), FASTEST)
+    edge = min(essential_spectrum_bottom(beta), FASTEST)
 
     def secular(decay: float, resolution: Resolution) -> float:
         # The solution that falls fastest for large y, and takes over as y decreases.
-        rate = beta / 2 + math.sqrt(max(essential_edge(beta) - decay, 0.0))
+        rate = beta / 2 + math.sqrt(max(essential_spectrum_bottom(beta) - decay, 0.0))
         profile = march(beta, resolution, LOWEST, decay=decay, rate=rate)
         return _pairing(profile, decay, theta) / decay
 
@@ -119,13 +119,13 @@ def chain_rate(beta: float, n: int) -> float:
     arrivals = n - beta * math.sqrt(n)
     top = min(n, math.ceil(REACH / -math.log(arrivals / n)) + 1)
     states = Levels(n, arrivals, top)
-    shift = secular_logarithm(states, 1e-3 * min(essential_edge(beta), FASTEST))[1]
+    shift = secular_logarithm(states, 1e-3 * min(essential_spectrum_bottom(beta), FASTEST))[1]
 
     def secular(decay: float) -> float:
         sign, logarithm = secular_logarithm(states, decay)
         return sign * math.exp(logarithm - shift) / decay
 
-    return _first_root(secular, min(essential_edge(beta), FASTEST), FASTEST_CHAIN)
+    return _first_root(secular, min(essential_spectrum_bottom(beta), FASTEST), FASTEST_CHAIN)
 
 
 def _first_root(function: Callable[[float], float], edge: float, top: float) -> float:

@@ -41,23 +41,23 @@ class State(NamedTuple):
         sizes: SizeLaw,
         jobs: Sequence[np.ndarray],
         levels: int,
-        looks: int,
+        polls: int,
         generator: np.random.Generator,
     ) -> "State":
         """Put jobs on the servers; a random part is left of the one in service."""
         counts = np.concatenate(jobs)
         n = len(counts)
         speed = np.repeat(system.speeds, system.counts)
-        rows = np.full((n + looks, levels), np.inf)
+        rows = np.full((n + polls, levels), np.inf)
         left = sizes.sample(generator, n * levels).reshape(n, levels)
         left[:, 0] = sizes.sample_residual(generator, n)
         ends = np.cumsum(left / speed[:, None], axis=1)
         rows[:n] = np.where(np.arange(levels) < counts[:, None], ends, np.inf)
         rows[:, -1] = 0.0
-        due = np.full(n + looks, np.inf)
+        due = np.full(n + polls, np.inf)
         due[:n] = np.where(counts > 0, ends[:, 0], np.inf)
-        head = np.zeros(n + looks, dtype=np.int64)
-        return cls(placed_codes(jobs, levels, looks), due, head, rows.ravel(), np.int64(n))
+        head = np.zeros(n + polls, dtype=np.int64)
+        return cls(placed_codes(jobs, levels, polls), due, head, rows.ravel(), np.int64(n))
 
     def wider(self, n_pools: int, levels: int) -> "State":
         """Double the number of levels."""

@@ -47,24 +47,24 @@ class State(NamedTuple):
         sizes: SizeLaw,
         jobs: Sequence[np.ndarray],
         levels: int,
-        looks: int,
+        polls: int,
         generator: np.random.Generator,
     ) -> "State":
         """Put jobs on the servers; a random part is left of each."""
         counts = np.concatenate(jobs)
         n = len(counts)
         speed = np.repeat(system.speeds, system.counts)
-        rows = np.zeros((n + looks, HEADER + PARTS * levels))
+        rows = np.zeros((n + polls, HEADER + PARTS * levels))
         # The clock shows zero: the tag is what is left.
         left = sizes.sample_residual(generator, n * levels).reshape(n, levels)
         present = np.arange(levels) < counts[:, None]
         tags = -np.sort(-np.where(present, left, -1.0), axis=1)
         rows[:n, HEADER : HEADER + levels] = np.where(present, tags, 0.0)
         rows[:n, HEADER + levels : HEADER + 2 * levels] = BEFORE
-        due = np.full(n + looks, np.inf)
+        due = np.full(n + polls, np.inf)
         busy = np.flatnonzero(counts)
         due[busy] = tags[busy, counts[busy] - 1] * counts[busy] / speed[busy]
-        return cls(placed_codes(jobs, levels, looks), due, rows.ravel(), np.int64(n))
+        return cls(placed_codes(jobs, levels, polls), due, rows.ravel(), np.int64(n))
 
     def wider(self, n_pools: int, levels: int) -> "State":
         """Double the number of levels."""

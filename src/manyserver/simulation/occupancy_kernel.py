@@ -4,9 +4,9 @@ An arrival joins the best announced server, wherever it is; only if there is non
 servers that it draws. The state is the number of servers of each pool with at least k jobs, so
 that a step costs the same for a hundred servers and for ten million.
 
-The chain is uniformised as that of :mod:`manyserver.simulation.sampled`, and its random numbers
-are used alike: what a step is and the first number of a server come from one generator, and what
-further servers are looked at from another one.
+The chain is uniformised as that of :mod:`manyserver.simulation.server_kernel`, and its random
+numbers are used alike: what a step is and the first number of a server come from one generator,
+and what further servers are polled from another one.
 
 *Groups.* Announced classes (pool, level) of one rank are a group, best rank first. The kernel
 keeps the number of servers in each group and a lower bound for the best group that has some: a
@@ -18,9 +18,9 @@ number u holds at least k jobs if u < (servers with at least k jobs).
 
 import numpy as np
 
+from manyserver.simulation.observations import end_piece, observe
 from manyserver.simulation.progress import LENGTH, PERIOD, PIECE, REMAINING, WAIT
 from manyserver.simulation.random import kernel, next_word, uniform, wide_product
-from manyserver.simulation.samples import end_piece, sample
 
 __all__ = ["advance"]
 
@@ -37,7 +37,7 @@ def _level(tail, pool, number):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def _look(tables, tail, event, number, drawn, rng):  # type: ignore[no-untyped-def]
+def _poll(tables, tail, event, number, drawn, rng):  # type: ignore[no-untyped-def]
     """Make the draws of a branch and return pool and level of the best server looked at.
 
     Equally good ones are equally likely. `number` is the first of the numbers drawn.
@@ -45,9 +45,9 @@ def _look(tables, tail, event, number, drawn, rng):  # type: ignore[no-untyped-d
     s0, s1, s2, s3 = rng[4], rng[5], rng[6], rng[7]
     best, best_pool, best_level, tied = np.int64(0), np.int64(0), np.int64(0), _0
     for draw in range(tables.first_draw[event], tables.first_draw[event + 1]):
-        first_pool, looks = tables.first_pool[draw], tables.looks[draw]
+        first_pool, polls = tables.first_pool[draw], tables.polls[draw]
         size = tables.size[draw]
-        for look in range(looks):
+        for look in range(polls):
             left = size - tables.distinct * look
             if tied > _0:
                 word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
@@ -120,11 +120,11 @@ def _play(tables, tail, held, drawn, rng, flows, steps, remaining):  # type: ign
                 if left < 0:
                     break
                 item += 1
-        elif tables.looks.size == 0:
+        elif tables.polls.size == 0:
             pool, level = np.int64(0), tables.room[0]
         else:
             number = np.int64(share * tables.size[tables.first_draw[event]])
-            pool, level = _look(tables, tail, event, number, drawn, rng)
+            pool, level = _poll(tables, tail, event, number, drawn, rng)
         flow = 4 * (pool * levels + level) + 2
         flows[flow] += _1
         flows[flow + 1] += remaining
@@ -140,7 +140,9 @@ def _play(tables, tail, held, drawn, rng, flows, steps, remaining):  # type: ign
 
 
 @kernel(cache=True)
-def advance(tables, tail, held, drawn, flows, before, rng, progress, choices, scratch, samples):  # type: ignore[no-untyped-def]
+def advance(  # type: ignore[no-untyped-def]
+    tables, tail, held, drawn, flows, before, rng, progress, joining, scratch, observations
+):
     """Simulate pieces of equal length, until all are done or a server reaches the last level.
 
     Parameters
@@ -152,9 +154,9 @@ def advance(tables, tail, held, drawn, flows, before, rng, progress, choices, sc
         Servers of each group, and those that are not announced, changed in place.
     drawn : array of int64, shape (look,)
         Room to work.
-    flows, before, rng, progress, samples
+    flows, before, rng, progress, observations
         As :meth:`manyserver.simulation.replica.Replica.play` has them.
-    choices, scratch : Choices, Scratch
+    joining, scratch : JoiningTables, Scratch
         How to sample.
 
     Returns
@@ -171,10 +173,10 @@ def advance(tables, tail, held, drawn, flows, before, rng, progress, choices, sc
             done, remaining, full = _play(tables, tail, held, drawn, rng, row, steps, remaining)
             wait -= np.uint64(done)
             if wait == _0:
-                sample(row, before, np.int64(piece), choices, scratch, samples)
+                observe(row, before, np.int64(piece), joining, scratch, observations)
                 wait = progress[PERIOD]
         if remaining == _0:
-            end_piece(row, before, choices)
+            end_piece(row, before, joining)
             piece += _1
             remaining = progress[LENGTH]
     progress[PIECE], progress[REMAINING], progress[WAIT] = piece, remaining, wait

@@ -4,16 +4,16 @@ The state is the number of servers of each pool with at least k jobs, and the nu
 servers whose message each router has, so that a step costs the same for a hundred servers and for
 ten million. Only an arrival at an empty router that hits an idle server walks over the routers.
 
-The chain is uniformised as that of :mod:`manyserver.simulation.sampled`. A server is known by its
-number in its pool, where servers with more jobs come first, and idle ones are in the order of
+The chain is uniformised as that of :mod:`manyserver.simulation.server_kernel`. A server is known by
+its number in its pool, where servers with more jobs come first, and idle ones are in the order of
 their routers.
 """
 
 import numpy as np
 
+from manyserver.simulation.observations import add_totals, end_piece, read_tails
 from manyserver.simulation.progress import LENGTH, PERIOD, PIECE, REMAINING, WAIT
 from manyserver.simulation.random import kernel, next_word, wide_product
-from manyserver.simulation.samples import add_totals, end_piece, read_tails
 
 __all__ = ["EMPTY", "N_TALLIES", "RETURN", "SQUARES_IDLE", "SQUARES_KNOWN", "STEPS", "advance"]
 
@@ -22,7 +22,7 @@ _0, _1 = np.uint64(0), np.uint64(1)
 STEPS, EMPTY, RETURN, SQUARES_KNOWN, SQUARES_IDLE, N_TALLIES = 0, 1, 2, 3, 4, 5
 """Tallies of a piece: steps; over the steps, the sum of the empty routers m, and of
 ``m (n I / R + sum of I_r**2 - I**2 / R)`` with I_r of I idle servers known to router r of R; over
-the samples, the sums of ``sum of I_r**2`` and of ``I**2``."""
+the observations, the sums of ``sum of I_r**2`` and of ``I**2``."""
 
 
 @kernel()
@@ -115,7 +115,7 @@ def _play(tables, tail, messages, known, rng, flows, tallies, steps, remaining):
 
 
 @kernel()
-def _add_choices(tables, scratch, messages, known, sums, room):  # type: ignore[no-untyped-def]
+def _add_joining_law(tables, scratch, messages, known, sums, room):  # type: ignore[no-untyped-def]
     """Add the probabilities that an arrival joins each class to `sums`, shape (pool, level).
 
     Returns the probability that an arrival is blocked.
@@ -141,11 +141,13 @@ def _add_choices(tables, scratch, messages, known, sums, room):  # type: ignore[
 
 
 @kernel()
-def _sample(row, before, piece, tables, messages, known, choices, scratch, samples, tallies):  # type: ignore[no-untyped-def]
+def _observe(row, before, piece, tables, messages, known, joining, scratch, observations, tallies):  # type: ignore[no-untyped-def]
     """Add the present state to the sums of a piece."""
-    jobs, work = read_tails(row, before, piece, choices, scratch, samples)
-    blocked = _add_choices(tables, scratch, messages, known, samples.choices[piece], choices.room)
-    add_totals(jobs, work, blocked, piece, choices, scratch, samples)
+    jobs, work = read_tails(row, before, piece, joining, scratch, observations)
+    blocked = _add_joining_law(
+        tables, scratch, messages, known, observations.joining[piece], joining.room
+    )
+    add_totals(jobs, work, blocked, piece, joining, scratch, observations)
     idle, squares = 0.0, 0.0
     for router in range(known.size):
         here = np.float64(known[router])
@@ -157,7 +159,18 @@ def _sample(row, before, piece, tables, messages, known, choices, scratch, sampl
 
 @kernel(cache=True)
 def advance(  # type: ignore[no-untyped-def]
-    tables, tail, messages, known, flows, before, rng, progress, choices, scratch, samples, tallies
+    tables,
+    tail,
+    messages,
+    known,
+    flows,
+    before,
+    rng,
+    progress,
+    joining,
+    scratch,
+    observations,
+    tallies,
 ):
     """Simulate pieces of equal length, until all are done or a server reaches the last level.
 
@@ -170,9 +183,9 @@ def advance(  # type: ignore[no-untyped-def]
         Idle servers of the pool that the router knows of, changed in place.
     known : array of int64, shape (router,)
         Sums of these over the pools, changed in place.
-    flows, before, rng, progress, samples, tallies
+    flows, before, rng, progress, observations, tallies
         As :meth:`manyserver.simulation.replica.Replica.play` has them.
-    choices, scratch : Choices, Scratch
+    joining, scratch : JoiningTables, Scratch
         How to sample.
 
     Returns
@@ -193,13 +206,13 @@ def advance(  # type: ignore[no-untyped-def]
             )
             wait -= np.uint64(done)
             if wait == _0:
-                _sample(
-                    row, before, np.int64(piece), tables, messages, known, choices, scratch,
-                    samples, tally,
+                _observe(
+                    row, before, np.int64(piece), tables, messages, known, joining, scratch,
+                    observations, tally,
                 )  # fmt: skip
                 wait = progress[PERIOD]
         if remaining == _0:
-            end_piece(row, before, choices)
+            end_piece(row, before, joining)
             piece += _1
             remaining = progress[LENGTH]
     progress[PIECE], progress[REMAINING], progress[WAIT] = piece, remaining, wait

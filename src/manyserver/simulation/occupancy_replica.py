@@ -9,14 +9,14 @@ import numpy as np
 
 from manyserver.model import System
 from manyserver.policies import Policy, full
-from manyserver.simulation.choices import make_choices
-from manyserver.simulation.counts import advance
-from manyserver.simulation.replica import Measured, Replica, messages_per_customer
-from manyserver.simulation.samples import Samples, make_scratch
+from manyserver.simulation.joining_tables import make_joining_tables
+from manyserver.simulation.observations import Observations, make_scratch
+from manyserver.simulation.occupancy_kernel import advance
+from manyserver.simulation.replica import Measured, Replica, messages_per_job
 from manyserver.simulation.tables import intervals
 from manyserver.statistics.estimates import Controls, Estimate
 
-__all__ = ["CountsReplica", "CountsTables", "OnCounts", "make_counts_tables"]
+__all__ = ["CountsTables", "OccupancyReplica", "OnCounts", "make_counts_tables"]
 
 
 class CountsTables(NamedTuple):
@@ -28,7 +28,7 @@ class CountsTables(NamedTuple):
 
     bound: np.ndarray
     inverse: np.ndarray
-    """As in :class:`~manyserver.simulation.tables.Looks`."""
+    """As in :class:`~manyserver.simulation.tables.Polls`."""
     rank: np.ndarray
     """Order of preference, shape (pool, level)."""
     room: np.ndarray
@@ -47,7 +47,7 @@ class CountsTables(NamedTuple):
     """First pool of a draw, shape (draw,)."""
     size: np.ndarray
     """Servers that a draw is made from, shape (draw,)."""
-    looks: np.ndarray
+    polls: np.ndarray
     """Servers that a draw looks at, shape (draw,)."""
     distinct: int
     """1 if the servers of a draw are distinct, 0 if they are drawn with replacement."""
@@ -108,7 +108,7 @@ class OnCounts(Replica):
         return self.tail[:, :-1].copy()
 
 
-class CountsReplica(OnCounts):
+class OccupancyReplica(OnCounts):
     """The state is the number of servers of each pool with at least k jobs."""
 
     limit_settles = False
@@ -120,10 +120,10 @@ class CountsReplica(OnCounts):
     def _tabulate(self, tail: np.ndarray) -> None:
         self.tail = np.ascontiguousarray(tail, dtype=np.int64)
         self.tables = make_counts_tables(self.system, self.policy, self.levels)
-        self.choices = make_choices(self.system, self.policy, self.levels)
-        self.scratch = make_scratch(self.choices, self.levels)
-        self.tied = bool((self.choices.group_draw < 0).any())
-        self.drawn = np.zeros(int(self.tables.looks.max(initial=1)), dtype=np.int64)
+        self.joining = make_joining_tables(self.system, self.policy, self.levels)
+        self.scratch = make_scratch(self.joining, self.levels)
+        self.tied = bool((self.joining.group_draw < 0).any())
+        self.drawn = np.zeros(int(self.tables.polls.max(initial=1)), dtype=np.int64)
         self.held = np.zeros(len(self.tables.first_class) + 1, dtype=np.int64)
         np.add.at(self.held, self.tables.group, -np.diff(self.tail, axis=1))
 
@@ -132,17 +132,17 @@ class CountsReplica(OnCounts):
         flows: np.ndarray,
         before: np.ndarray,
         progress: np.ndarray,
-        samples: Samples,
+        observations: Observations,
         tallies: np.ndarray,
     ) -> bool:
         """Run the kernel."""
         done = advance(
             self.tables, self.tail, self.held, self.drawn, flows, before, self.rng, progress,
-            self.choices, self.scratch, samples,
+            self.joining, self.scratch, observations,
         )  # fmt: skip
         return bool(done)
 
     def own_outputs(self, batches: Measured, controls: Controls | None) -> dict[str, Estimate]:
         """Estimate the messages per customer."""
         sampling = self.policy.sampling(self.system)
-        return {"messages_per_customer": messages_per_customer(self.system, sampling, batches)}
+        return {"messages_per_job": messages_per_job(self.system, sampling, batches)}

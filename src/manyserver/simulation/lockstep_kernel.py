@@ -2,7 +2,7 @@
 
 Replications are the *lanes* of vectors (:mod:`manyserver.simulation.lanes`), and every
 instruction plays a step of all of them. The chain is that of
-:mod:`manyserver.simulation.sampled`, but its state is the numbers of servers with at least k
+:mod:`manyserver.simulation.server_kernel`, but its state is the numbers of servers with at least k
 jobs: so a step costs the same for a hundred servers and for a hundred million, and nothing is
 fetched from a place that depends on the state.
 
@@ -11,7 +11,7 @@ more jobs come first. Number u of a pool holds at least k jobs if u < (servers w
 jobs). So comparisons with these numbers, level by level, tell where a server is in the order of
 preference, and how the numbers change.
 
-*Looks.* Numbers drawn without replacement are drawn as in the other kernel. Of those that are
+*Polls.* Numbers drawn without replacement are drawn as in the other kernel. Of those that are
 drawn from one pool the largest one has the fewest jobs. If fewer jobs are always preferred,
 there is no need to compare the others, and none to compare at all if these are all.
 
@@ -40,7 +40,7 @@ from manyserver.simulation.lanes import (
     unit,
     whole,
 )
-from manyserver.simulation.lockstep_samples import sample_lanes
+from manyserver.simulation.lockstep_observations import observe_lanes
 from manyserver.simulation.progress import (
     LENGTH,
     PERIOD,
@@ -194,10 +194,10 @@ def _draw(tables, rng, block):  # type: ignore[no-untyped-def]
 @kernel(inline="always")
 def _best(tables, state, block, step, arrival):  # type: ignore[no-untyped-def]
     """Return the numbers of the best servers that arrivals look at."""
-    n_looks = tables.ends.size
+    n_polls = tables.ends.size
     best = load(block.number, step)
     best_rank, best_priority = everywhere(WORST), everywhere(np.int32(-1))
-    for look in range(n_looks):
+    for look in range(n_polls):
         if at(tables.ends, look):
             row = look * BLOCK + step
             number = load(block.number, row)
@@ -260,7 +260,7 @@ def _flush(tables, state, steps, areas, joins):  # type: ignore[no-untyped-def]
 
 
 @kernel(cache=True)
-def advance(tables, state, block, progress, areas, joins, ends, choices, scratch, samples):  # type: ignore[no-untyped-def]
+def advance(tables, state, block, progress, areas, joins, ends, joining, scratch, observations):  # type: ignore[no-untyped-def]
     """Simulate pieces of equal length, until all are done or a server reaches the last level.
 
     Parameters
@@ -276,8 +276,8 @@ def advance(tables, state, block, progress, areas, joins, ends, choices, scratch
         arrivals that made them so many; at level 0 those that were blocked.
     ends : array of int32, shape (piece, pool * level, lane)
         Gets the servers with at least so many jobs when the piece ends.
-    choices, scratch, samples : Choices, LaneScratch, LaneSamples
-        How to sample, and the sums over samples, added to.
+    joining, scratch, observations : JoiningTables, LaneScratch, LaneObservations
+        How to sample, and the sums over observations, added to.
 
     Returns
     -------
@@ -303,7 +303,7 @@ def advance(tables, state, block, progress, areas, joins, ends, choices, scratch
                 _flush(tables, state, since, areas[piece], joins[piece])
                 since = 0
             if wait == 0:
-                sample_lanes(tables, state, piece, choices, scratch, samples)
+                observe_lanes(tables, state, piece, joining, scratch, observations)
                 wait = progress[PERIOD]
         if remaining == 0:
             end = ends[piece]

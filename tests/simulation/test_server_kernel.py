@@ -11,8 +11,8 @@ import manyserver as ms
 from manyserver.joining import JoiningLaw
 from manyserver.policies import Policy
 from manyserver.simulation.replica import Measured
-from manyserver.simulation.sampled import _BLOCK, BLOCK, _1, _play, draw_block
-from manyserver.simulation.sampled_replica import SampledReplica
+from manyserver.simulation.server_kernel import _BLOCK, BLOCK, _1, _play, draw_block
+from manyserver.simulation.server_replica import ServerReplica
 
 HALF_FULL = np.array([[1.0, 0.75, 0.5, 0.25]] * 3)
 
@@ -38,9 +38,9 @@ def test_twin_follows_the_same_path(policy: Policy, pools: list[ms.Pool], seed: 
     half_full = HALF_FULL.copy()
     for tail, pool in zip(half_full, pools, strict=True):
         tail[4 if pool.buffer is None else pool.buffer + 1 :] = 0
-    replica = SampledReplica(system, policy, half_full, (seed, 1))
+    replica = ServerReplica(system, policy, half_full, (seed, 1))
     jobs = [int(level) for level in np.concatenate(replica.jobs)]
-    twin = Twin(system, policy, replica.looks, [int(word) for word in replica.rng], jobs)
+    twin = Twin(system, policy, replica.polls, [int(word) for word in replica.rng], jobs)
     pieces, steps = 3, 100
     measured = replica.advance(pieces, steps)
     tails, joins = np.zeros(measured.tails.shape), np.zeros(measured.joins.shape)
@@ -65,18 +65,18 @@ def test_twin_follows_the_same_path(policy: Policy, pools: list[ms.Pool], seed: 
 
 
 @njit
-def frozen_joins(codes, looks, tables, rng, block, flows, steps):  # type: ignore[no-untyped-def]
+def frozen_joins(codes, polls, tables, rng, block, flows, steps):  # type: ignore[no-untyped-def]
     """Count the codes that arrivals join, and the servers, if the state never changes."""
     frozen = codes.copy()
     servers = np.zeros(codes.size, dtype=np.int64)
     step = _BLOCK
     for _ in range(steps):
         if step == _BLOCK:
-            draw_block(looks, rng, block)
+            draw_block(polls, rng, block)
             step -= _BLOCK
         arrival = block.arrival[step] == _1
-        n_looks = np.uint64(looks.fresh.size)
-        step, _, _ = _play(codes, flows, tables, block, n_looks, step, step + _1, _1)
+        n_polls = np.uint64(polls.fresh.size)
+        step, _, _ = _play(codes, flows, tables, block, n_polls, step, step + _1, _1)
         for server in range(codes.size):
             servers[server] += arrival and codes[server] != frozen[server]
             codes[server] = frozen[server]
@@ -89,10 +89,10 @@ def test_law_of_the_choice(policy: Policy, pools: list[ms.Pool], seed: int) -> N
     """Chi-square; rejects a right kernel with probability 1e-6 in each case."""
     system = ms.System(0.9, pools, n_servers=12)
     levels = np.sort(np.random.default_rng(seed).random((3, 4)))[:, ::-1]
-    replica = SampledReplica(system, policy, np.hstack([np.ones((3, 1)), levels]), (seed, 2))
+    replica = ServerReplica(system, policy, np.hstack([np.ones((3, 1)), levels]), (seed, 2))
     flows = np.zeros(4 * 3 * replica.levels, dtype=np.uint64)
     servers = frozen_joins(
-        replica.codes, replica.looks, replica.tables, replica.rng, replica.block, flows, 60_000
+        replica.codes, replica.polls, replica.tables, replica.rng, replica.block, flows, 60_000
     )
     joined = flows.reshape(3, replica.levels, 4)[:, :, 2].astype(int)
     counts = replica.tail_counts()
@@ -121,8 +121,8 @@ def test_wider_codes_change_nothing(top: int, seed: int) -> None:
     system = ms.System(0.9, [ms.Pool(1, 1)], n_servers=20)
     policy = ms.policy("sq", d=2)
     full = np.ones((1, top + 1))
-    narrow = SampledReplica(system, policy, full, (seed, 3))
-    wide = SampledReplica(system, policy, full, (seed, 3), levels=2048)
+    narrow = ServerReplica(system, policy, full, (seed, 3))
+    wide = ServerReplica(system, policy, full, (seed, 3), levels=2048)
     assert narrow.codes.dtype == np.uint8
     assert wide.codes.dtype == np.uint16
     for _ in range(3):
@@ -136,8 +136,8 @@ def test_wider_codes_change_nothing(top: int, seed: int) -> None:
 @pytest.mark.parametrize("policy", policies(), ids=str)
 def test_longer_tables_change_nothing(policy: Policy, seed: int) -> None:
     system = ms.System(0.9, POOLS, n_servers=12)
-    small = SampledReplica(system, policy, HALF_FULL, (seed, 4), levels=8)
-    large = SampledReplica(system, policy, HALF_FULL, (seed, 4))
+    small = ServerReplica(system, policy, HALF_FULL, (seed, 4), levels=8)
+    large = ServerReplica(system, policy, HALF_FULL, (seed, 4))
     assert small.levels == 8
     assert_equal(small.advance(7, 1501), large.advance(7, 1501))
     assert small.rng.tolist() == large.rng.tolist()
@@ -146,7 +146,7 @@ def test_longer_tables_change_nothing(policy: Policy, seed: int) -> None:
 def test_pieces_may_be_cut_anywhere(seed: int) -> None:
     system = ms.System(0.9, POOLS, n_servers=12)
     policy = ms.policy("scheme2", d=[2, 1, 2])
-    whole, cut = (SampledReplica(system, policy, HALF_FULL, (seed, 5)) for _ in range(2))
+    whole, cut = (ServerReplica(system, policy, HALF_FULL, (seed, 5)) for _ in range(2))
     one = whole.advance(1, 10 * BLOCK)
     parts = [cut.advance(1, steps) for steps in (1, BLOCK - 1, BLOCK, BLOCK + 77, 7 * BLOCK - 77)]
     assert one.joins.sum(axis=0).tolist() == sum(p.joins.sum(axis=0) for p in parts).tolist()
@@ -156,7 +156,7 @@ def test_pieces_may_be_cut_anywhere(seed: int) -> None:
 def test_many_servers_without_replacement(seed: int) -> None:
     """Looking at all servers is join the shortest queue."""
     system = ms.System(0.5, [ms.Pool(1, 1)], n_servers=30)
-    replica = SampledReplica(system, ms.policy("sq", d=30), np.ones((1, 1)), (seed, 6))
+    replica = ServerReplica(system, ms.policy("sq", d=30), np.ones((1, 1)), (seed, 6))
     measured = replica.advance(1, 5000)
     # With half of the servers idle or nearly so, no arrival ever has to wait.
     idle = 30 * (1 - measured.tails[0, 0, 1])
@@ -166,11 +166,11 @@ def test_many_servers_without_replacement(seed: int) -> None:
 
 def test_draws_of_scattered_pools_are_refused() -> None:
     from manyserver.policies import Branch, Draw, Sampling
-    from manyserver.simulation.tables import make_looks
+    from manyserver.simulation.tables import make_polls
 
     class Scattered(type(ms.policy("sq", d=2))):  # type: ignore[misc]
         def sampling(self, system: ms.System) -> Sampling:
             return Sampling((Branch(1.0, (Draw((0, 2), 2),)),))
 
     with pytest.raises(ValueError, match=r"pools = \(0, 2\)"):
-        make_looks(ms.System(0.5, POOLS, n_servers=12), Scattered(d=2))
+        make_polls(ms.System(0.5, POOLS, n_servers=12), Scattered(d=2))

@@ -21,14 +21,14 @@ from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.policies.split import tail_exponent
 
-__all__ = ["SeparablePool", "separable_pools"]
+__all__ = ["IndependentPool", "independent_pools"]
 
 UNFELT = -100.0
 """With a tail of this logarithm at the buffer, nobody is blocked in double precision."""
 
 
 @dataclass(frozen=True)
-class SeparablePool:
+class IndependentPool:
     """A pool of equal servers that gets its own stream of arrivals.
 
     Parameters
@@ -157,9 +157,9 @@ class SeparablePool:
         return math.ceil(math.log1p(exponent * (self.d - 1)) / math.log(self.d)) + 1
 
 
-def separable_pools(system: System, policy: Policy) -> list[SeparablePool] | None:
+def independent_pools(system: System, policy: Policy) -> list[IndependentPool] | None:
     """Return the pools as systems of their own, or None if the policy ties them together."""
-    found: dict[int, SeparablePool] = {}
+    found: dict[int, IndependentPool] = {}
     sampling = policy.sampling(system)
     if sampling.depends_on_all:
         return None
@@ -173,8 +173,8 @@ def separable_pools(system: System, policy: Policy) -> list[SeparablePool] | Non
         rate = float(system.arrival_rate * branch.probability / share)
         for pool in draw.pools:
             buffer = system.pools[pool].buffer
-            found[pool] = SeparablePool(rate, float(system.speeds[pool]), draw.count, buffer)
+            found[pool] = IndependentPool(rate, float(system.speeds[pool]), draw.count, buffer)
     return [
-        found.get(pool, SeparablePool(0.0, float(speed), 1))
+        found.get(pool, IndependentPool(0.0, float(speed), 1))
         for pool, speed in enumerate(system.speeds)
     ]

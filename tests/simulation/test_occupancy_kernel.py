@@ -7,7 +7,7 @@ from tests.simulation.twin import CountsTwin
 
 import manyserver as ms
 from manyserver.policies import Policy
-from manyserver.simulation.counts_replica import CountsReplica
+from manyserver.simulation.occupancy_replica import OccupancyReplica
 
 START = np.array([[1.0, 0.75, 0.25]] * 3)
 ALL = pytest.mark.parametrize("policy", announced_policies(), ids=str)
@@ -32,7 +32,7 @@ def jobs_of(tails: np.ndarray) -> list[list[int]]:
 @ALL
 def test_twin_follows_the_same_path(policy: Policy, pools: list[ms.Pool], seed: int) -> None:
     system = ms.System(0.95, pools, n_servers=8)
-    replica = CountsReplica(system, policy, start(pools), (seed, 1))
+    replica = OccupancyReplica(system, policy, start(pools), (seed, 1))
     words = [int(word) for word in replica.rng]
     twin = CountsTwin(system, policy, replica.tables, words, jobs_of(replica.tail_counts()))
     pieces, steps = 3, 200
@@ -62,7 +62,8 @@ def test_twin_follows_the_same_path(policy: Policy, pools: list[ms.Pool], seed: 
 def test_longer_tables_change_nothing(policy: Policy, seed: int) -> None:
     system = ms.System(0.9, POOLS, n_servers=4)
     small, large = (
-        CountsReplica(system, policy, start(POOLS), (seed, 3), levels=levels) for levels in (4, 64)
+        OccupancyReplica(system, policy, start(POOLS), (seed, 3), levels=levels)
+        for levels in (4, 64)
     )
     assert small.levels == 4
     one, other = small.advance(7, 5001), large.advance(7, 5001)
@@ -76,7 +77,9 @@ def test_longer_tables_change_nothing(policy: Policy, seed: int) -> None:
 
 def test_pieces_may_be_cut_anywhere(seed: int) -> None:
     system = ms.System(0.9, POOLS, n_servers=12)
-    whole, cut = (CountsReplica(system, ms.policy("jiq", d=3), START, (seed, 4)) for _ in range(2))
+    whole, cut = (
+        OccupancyReplica(system, ms.policy("jiq", d=3), START, (seed, 4)) for _ in range(2)
+    )
     one = whole.advance(1, 1000)
     parts = [cut.advance(1, steps) for steps in (1, 99, 400, 500)]
     assert one.joins.sum(axis=0).tolist() == sum(p.joins.sum(axis=0) for p in parts).tolist()
@@ -87,7 +90,7 @@ def test_groups_are_counted(seed: int) -> None:
     """The numbers of servers in the groups are those of the tails after any number of steps."""
     system = ms.System(0.95, POOLS, n_servers=1000)
     for policy in announced_policies():
-        replica = CountsReplica(system, policy, START, (seed, 5))
+        replica = OccupancyReplica(system, policy, START, (seed, 5))
         replica.warm_up(20_000)
         expected = np.zeros_like(replica.held)
         np.add.at(expected, replica.tables.group, -np.diff(replica.tail, axis=1))
@@ -98,7 +101,7 @@ def test_groups_are_counted(seed: int) -> None:
 def test_ten_million_servers(seed: int) -> None:
     """Join the shortest queue: nobody waits while any server is idle."""
     system = ms.System(0.5, [ms.Pool(1, 1)], n_servers=10**7)
-    replica = CountsReplica(system, ms.policy("jsq"), np.array([[1.0, 0.5]]), (seed, 6))
+    replica = OccupancyReplica(system, ms.policy("jsq"), np.array([[1.0, 0.5]]), (seed, 6))
     measured = replica.advance(1, 10_000)
     assert measured.joins[0, 0, 1:].sum() == 0
     # Of the steps a third are arrivals, and half of the other two thirds departures; 5 sigma.
@@ -110,12 +113,12 @@ def test_ten_million_servers(seed: int) -> None:
 def test_the_generators_are_those_of_the_other_kernels(seed: int) -> None:
     """The same word of a step says what it is, for all kernels alike."""
     from manyserver.simulation.lockstep_replicas import Lockstep
-    from manyserver.simulation.sampled_replica import SampledReplica
+    from manyserver.simulation.server_replica import ServerReplica
 
     system = ms.System(0.8, [ms.Pool(1, 1)], n_servers=100)
-    one = CountsReplica(system, ms.policy("jsq"), START[:1], (seed, 7))
-    other = SampledReplica(system, ms.policy("sq", d=2), START[:1], (seed, 7))
-    group = Lockstep([SampledReplica(system, ms.policy("sq", d=2), START[:1], (seed, 7))])
+    one = OccupancyReplica(system, ms.policy("jsq"), START[:1], (seed, 7))
+    other = ServerReplica(system, ms.policy("sq", d=2), START[:1], (seed, 7))
+    group = Lockstep([ServerReplica(system, ms.policy("sq", d=2), START[:1], (seed, 7))])
     counts = [group.advance_all(50, 128)[0].accepted.tolist()]
     counts += [replica.advance(50, 128).accepted.tolist() for replica in (one, other)]
     assert counts[0] == counts[1] == counts[2]

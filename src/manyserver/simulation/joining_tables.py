@@ -1,4 +1,4 @@
-"""The joining law of a finite system as plain arrays, for the kernel that samples it.
+"""The joining law of a finite system as plain arrays, for the kernel that observations it.
 
 The law is that of :mod:`manyserver.joining.law`. Classes of one rank are a *group*. Within a
 group, neighbouring levels of one pool are a *run*, which is a single level unless the policy does
@@ -14,10 +14,10 @@ import numpy as np
 from manyserver.model import System
 from manyserver.policies import Branch, Policy, full
 
-__all__ = ["Choices", "make_choices"]
+__all__ = ["JoiningTables", "make_joining_tables"]
 
 
-class Choices(NamedTuple):
+class JoiningTables(NamedTuple):
     """Where an arrival goes; a `first` array has one element more, the end of the last part."""
 
     arrival_rate: float
@@ -40,7 +40,7 @@ class Choices(NamedTuple):
     """First group of each branch, shape (branch + 1,)."""
     size: np.ndarray
     """Servers that a draw is made from, shape (draw,)."""
-    first_look: np.ndarray
+    first_poll: np.ndarray
     """First look of each draw, shape (draw + 1,)."""
     inverse: np.ndarray
     """One over the number of servers that are left at a look, shape (look,)."""
@@ -57,7 +57,7 @@ class Choices(NamedTuple):
 
 # The replications of a run share their inputs, which no kernel changes.
 @lru_cache(maxsize=16)
-def make_choices(system: System, policy: Policy, levels: int) -> Choices:
+def make_joining_tables(system: System, policy: Policy, levels: int) -> JoiningTables:
     """Tabulate the joining law for a number of levels."""
     sampling = policy.sampling(system)
     ranks = policy.rank_table(system, levels)
@@ -84,7 +84,7 @@ def make_choices(system: System, policy: Policy, levels: int) -> Choices:
         for draw, size in zip(draws, sizes, strict=True)
         for look in range(draw.count)
     ]
-    return Choices(
+    return JoiningTables(
         arrival_rate=system.arrival_rate,
         announced=len(announced),
         room=room,
@@ -95,7 +95,7 @@ def make_choices(system: System, policy: Policy, levels: int) -> Choices:
         first_draw=np.array(first_draw),
         first_group=np.cumsum(groups_each),
         size=np.array(sizes, dtype=float),
-        first_look=np.cumsum([0, *(draw.count for draw in draws)]),
+        first_poll=np.cumsum([0, *(draw.count for draw in draws)]),
         inverse=1 / np.array(left, dtype=float),
         group_draw=np.array(group_draw),
         first_run=np.cumsum([0, *(len(group) for group in runs)]),

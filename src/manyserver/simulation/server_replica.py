@@ -6,17 +6,17 @@ from functools import cached_property
 
 import numpy as np
 
-from manyserver.simulation.choices import make_choices
-from manyserver.simulation.replica import Measured, Replica, messages_per_customer, spread
-from manyserver.simulation.sampled import BLOCK, advance
-from manyserver.simulation.samples import Samples, first_levels, make_scratch
-from manyserver.simulation.tables import code_type, make_block, make_looks, make_tables
+from manyserver.simulation.joining_tables import make_joining_tables
+from manyserver.simulation.observations import Observations, first_levels, make_scratch
+from manyserver.simulation.replica import Measured, Replica, messages_per_job, spread
+from manyserver.simulation.server_kernel import BLOCK, advance
+from manyserver.simulation.tables import code_type, make_block, make_polls, make_tables
 from manyserver.statistics.estimates import Controls, Estimate
 
-__all__ = ["SampledReplica"]
+__all__ = ["ServerReplica"]
 
 
-class SampledReplica(Replica):
+class ServerReplica(Replica):
     """The state is the code of every server; codes become wider as the tables grow."""
 
     def reseed(self, seed: Sequence[int]) -> float:
@@ -30,12 +30,12 @@ class SampledReplica(Replica):
         self._tabulate()
 
     def _tabulate(self) -> None:
-        self.looks = make_looks(self.system, self.policy)
-        self.block = make_block(self.looks)
-        self.tied = self.looks.shuffled
+        self.polls = make_polls(self.system, self.policy)
+        self.block = make_block(self.polls)
+        self.tied = self.polls.shuffled
         self.tables = make_tables(self.system, self.policy, self.levels)
-        self.choices = make_choices(self.system, self.policy, self.levels)
-        self.scratch = make_scratch(self.choices, self.levels)
+        self.joining = make_joining_tables(self.system, self.policy, self.levels)
+        self.scratch = make_scratch(self.joining, self.levels)
 
     @cached_property
     def codes(self) -> np.ndarray:
@@ -47,7 +47,7 @@ class SampledReplica(Replica):
         kind = code_type(n_codes)
         first = (np.arange(len(jobs)) * self.levels).astype(kind)
         codes = [here.astype(kind, copy=False) + own for here, own in zip(jobs, first, strict=True)]
-        return np.concatenate([*codes, np.full(len(self.looks.fresh), n_codes - 1, kind)])
+        return np.concatenate([*codes, np.full(len(self.polls.fresh), n_codes - 1, kind)])
 
     def grow(self) -> None:
         """Translate the codes."""
@@ -73,14 +73,14 @@ class SampledReplica(Replica):
         flows: np.ndarray,
         before: np.ndarray,
         progress: np.ndarray,
-        samples: Samples,
+        observations: Observations,
         tallies: np.ndarray,
     ) -> bool:
         """Run the kernel; steps are drawn ahead in blocks."""
         state = np.append(progress, np.uint64(self.next_step))
         done = advance(
-            self.codes, flows, before, self.looks, self.tables, self.rng, self.block, state,
-            self.choices, self.scratch, samples,
+            self.codes, flows, before, self.polls, self.tables, self.rng, self.block, state,
+            self.joining, self.scratch, observations,
         )  # fmt: skip
         progress[:], self.next_step = state[:-1], int(state[-1])
         if done:
@@ -90,4 +90,4 @@ class SampledReplica(Replica):
     def own_outputs(self, batches: Measured, controls: Controls | None) -> dict[str, Estimate]:
         """Estimate the messages per customer."""
         sampling = self.policy.sampling(self.system)
-        return {"messages_per_customer": messages_per_customer(self.system, sampling, batches)}
+        return {"messages_per_job": messages_per_job(self.system, sampling, batches)}

@@ -20,7 +20,7 @@ servers do not fit into the nearest cache, and so are fetched into it when a blo
 for each of them the number of steps that follow in the piece is summed. The time integrals of
 the queue tails follow from these (:mod:`manyserver.simulation.replica`). An arrival at a full
 server is counted, and changes nothing. From time to time the state is sampled
-(:mod:`manyserver.simulation.samples`).
+(:mod:`manyserver.simulation.observations`).
 
 *Random numbers.* What a step is and the first server it looks at come from a word of one generator,
 and all further servers from another one. So policies that are simulated with the same seed see the
@@ -29,9 +29,9 @@ same arrivals and departures, however many servers they look at.
 
 import numpy as np
 
+from manyserver.simulation.observations import end_piece, observe
 from manyserver.simulation.progress import LENGTH, PERIOD, PIECE, REMAINING, STEP, WAIT
 from manyserver.simulation.random import kernel, next_word, prefetch, uniform, wide_product
-from manyserver.simulation.samples import end_piece, sample
 
 __all__ = ["BLOCK", "advance", "draw_block"]
 
@@ -45,48 +45,48 @@ _BLOCK = np.uint64(BLOCK)
 
 
 @kernel()
-def draw_block(looks, rng, block):  # type: ignore[no-untyped-def]
+def draw_block(polls, rng, block):  # type: ignore[no-untyped-def]
     """Draw the kinds of the next `BLOCK` steps and the servers that they look at."""
     s0, s1, s2, s3 = rng[0], rng[1], rng[2], rng[3]
-    n_events = np.uint64(looks.bound.size)
+    n_events = np.uint64(polls.bound.size)
     for step in range(_BLOCK):
         word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
         place = uniform(word)
         event = _0
         for later in range(_1, n_events):
-            event += np.uint64(place >= looks.bound[later])
+            event += np.uint64(place >= polls.bound[later])
         block.event[step] = event
-        block.arrival[step] = looks.arrival[event]
-        share = (place - looks.bound[event]) * looks.inverse[event]
-        server = np.uint64(np.int64(share * np.float64(looks.size[event]))) + looks.first[event]
+        block.arrival[step] = polls.arrival[event]
+        share = (place - polls.bound[event]) * polls.inverse[event]
+        server = np.uint64(np.int64(share * np.float64(polls.size[event]))) + polls.first[event]
         block.drawn[step] = server
         block.server[step] = server
     rng[0], rng[1], rng[2], rng[3] = s0, s1, s2, s3
     s0, s1, s2, s3 = rng[4], rng[5], rng[6], rng[7]
-    for look in range(_1, np.uint64(looks.fresh.size)):
+    for look in range(_1, np.uint64(polls.fresh.size)):
         row = look * _BLOCK
         column = look * n_events
-        if looks.fresh[look]:
+        if polls.fresh[look]:
             for step in range(_BLOCK):
                 block.word[step], s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
         for step in range(_BLOCK):
             item = block.event[step] + column
-            server, block.word[step] = wide_product(block.word[step], looks.size[item])
-            server += looks.first[item]
+            server, block.word[step] = wide_product(block.word[step], polls.size[item])
+            server += polls.first[item]
             block.drawn[row + step] = server
             block.server[row + step] = server
         # Drawing without replacement is drawing from a shrinking range, if a number that was
         # drawn before stands for the one that the range lost at that time.
-        for back in range(_1, look - looks.start[look] + _1):
+        for back in range(_1, look - polls.start[look] + _1):
             other = look - back
             for step in range(_BLOCK):
                 if block.drawn[other * _BLOCK + step] == block.server[row + step]:
-                    last = looks.last[block.event[step] + column]
+                    last = polls.last[block.event[step] + column]
                     block.server[row + step] = last - other
     # The first of equally good servers wins, so their order must be uniform. Within a draw it is.
-    if looks.shuffled:
+    if polls.shuffled:
         for step in range(_BLOCK):
-            for look in range(_1, np.uint64(looks.fresh.size)):
+            for look in range(_1, np.uint64(polls.fresh.size)):
                 word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
                 other, word = wide_product(word, look + _1)
                 here, there = look * _BLOCK + step, other * _BLOCK + step
@@ -97,7 +97,7 @@ def draw_block(looks, rng, block):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def _play(codes, flows, tables, block, n_looks, step, stop, remaining):  # type: ignore[no-untyped-def]
+def _play(codes, flows, tables, block, n_polls, step, stop, remaining):  # type: ignore[no-untyped-def]
     """Play steps of a block until `stop`, or until a server reaches the last level.
 
     Returns the next step, the steps that remain in the piece, and whether the last level was
@@ -108,7 +108,7 @@ def _play(codes, flows, tables, block, n_looks, step, stop, remaining):  # type:
         server = servers[step]
         code = np.uint64(codes[server])
         best = tables.rank[code]
-        for look in range(_1, n_looks):
+        for look in range(_1, n_polls):
             other = servers[look * _BLOCK + step]
             its = np.uint64(codes[other])
             rank = tables.rank[its]
@@ -129,7 +129,9 @@ def _play(codes, flows, tables, block, n_looks, step, stop, remaining):  # type:
 
 
 @kernel(cache=True)
-def advance(codes, flows, before, looks, tables, rng, block, progress, choices, scratch, samples):  # type: ignore[no-untyped-def]
+def advance(  # type: ignore[no-untyped-def]
+    codes, flows, before, polls, tables, rng, block, progress, joining, scratch, observations
+):
     """Simulate pieces of equal length, until all are done or a server reaches the last level.
 
     Parameters
@@ -141,7 +143,7 @@ def advance(codes, flows, before, looks, tables, rng, block, progress, choices, 
         and after it the sum of the steps that follow each of them.
     before : array of int64, shape (pool, level)
         Servers with at least so many jobs when the piece began, changed in place.
-    looks : Looks
+    polls : Polls
         What a step can be, and which servers it looks at then.
     tables : Tables
         What the codes mean.
@@ -151,8 +153,8 @@ def advance(codes, flows, before, looks, tables, rng, block, progress, choices, 
         Steps that are drawn, changed in place.
     progress : array of uint64, shape (6,)
         See :mod:`manyserver.simulation.progress`; calling again goes on from there.
-    choices, scratch, samples : Choices, Scratch, Samples
-        How to sample, and the sums over samples, added to.
+    joining, scratch, observations : JoiningTables, Scratch, Observations
+        How to sample, and the sums over observations, added to.
 
     Returns
     -------
@@ -161,26 +163,26 @@ def advance(codes, flows, before, looks, tables, rng, block, progress, choices, 
     """
     piece, remaining, wait = progress[PIECE], progress[REMAINING], progress[WAIT]
     step = progress[STEP]
-    n_looks = np.uint64(looks.fresh.size)
+    n_polls = np.uint64(polls.fresh.size)
     full = False
     while piece < np.uint64(len(flows)) and not full:
         row = flows[piece]
         while remaining > _0 and not full:
             if step == _BLOCK:
-                draw_block(looks, rng, block)
+                draw_block(polls, rng, block)
                 if codes.size > CACHED:
                     for place in range(np.uint64(block.server.size)):
                         prefetch(codes, block.server[place])
                 step = _0
             stop = min(_BLOCK, step + min(remaining, wait))
             wait += step
-            step, remaining, full = _play(codes, row, tables, block, n_looks, step, stop, remaining)
+            step, remaining, full = _play(codes, row, tables, block, n_polls, step, stop, remaining)
             wait -= step
             if wait == _0:
-                sample(row, before, np.int64(piece), choices, scratch, samples)
+                observe(row, before, np.int64(piece), joining, scratch, observations)
                 wait = progress[PERIOD]
         if remaining == _0:
-            end_piece(row, before, choices)
+            end_piece(row, before, joining)
             piece += _1
             remaining = progress[LENGTH]
     progress[PIECE], progress[REMAINING], progress[WAIT] = piece, remaining, wait

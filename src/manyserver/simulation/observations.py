@@ -21,24 +21,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manyserver.simulation.choices import Choices
+from manyserver.simulation.joining_tables import JoiningTables
 from manyserver.simulation.random import kernel
 
 __all__ = [
     "DRIFTS",
     "MOMENT_LEVELS",
-    "Samples",
+    "Observations",
     "Scratch",
-    "add_choices",
+    "add_joining_law",
     "add_totals",
     "drift_terms",
     "end_piece",
     "first_levels",
     "jump_moments",
-    "make_samples",
+    "make_observations",
     "make_scratch",
+    "observe",
     "read_tails",
-    "sample",
 ]
 
 MOMENT_LEVELS = 12
@@ -46,21 +46,21 @@ MOMENT_LEVELS = 12
 DRIFTS = ("l", "w", "v", "ll", "lw", "ww", "lv", "wv", "vv", "lll")
 """Functions of the state whose drifts are summed."""
 MOMENT_PERIOD = 4
-"""Samples from one that adds to the products to the next."""
+"""Observations from one that adds to the products to the next."""
 
 
-class Samples(NamedTuple):
-    """Sums over samples, for each piece."""
+class Observations(NamedTuple):
+    """Sums over observations, for each piece."""
 
     taken: np.ndarray
-    """Samples, shape (piece,)."""
+    """Observations, shape (piece,)."""
     multiplied: np.ndarray
-    """Samples that added to the products, shape (piece,)."""
+    """Observations that added to the products, shape (piece,)."""
     tails: np.ndarray
     """Servers with at least so many jobs, shape (piece, pool, level)."""
     squares: np.ndarray
     """Their squares, shape (piece, pool, level)."""
-    choices: np.ndarray
+    joining: np.ndarray
     """Probability that an arrival joins the class, shape (piece, pool, level)."""
     squared_jobs: np.ndarray
     """Square of the jobs per server, shape (piece,)."""
@@ -72,12 +72,12 @@ class Samples(NamedTuple):
     """Products of the numbers of servers in two classes, shape (piece, pool, level, pool, level)
     with the first `MOMENT_LEVELS` levels; or no levels."""
 
-    def with_levels(self, levels: int) -> "Samples":
+    def with_levels(self, levels: int) -> "Observations":
         """Cut or pad to a number of levels."""
         return self._replace(
             tails=first_levels(self.tails, levels),
             squares=first_levels(self.squares, levels),
-            choices=first_levels(self.choices, levels),
+            joining=first_levels(self.joining, levels),
         )
 
 
@@ -102,16 +102,16 @@ class Scratch(NamedTuple):
     """Sums of the joining law at the first two levels before this sample, shape (pool, 2)."""
 
 
-def make_samples(pieces: int, n_pools: int, levels: int, moments: bool) -> Samples:
+def make_observations(pieces: int, n_pools: int, levels: int, moments: bool) -> Observations:
     """Make sums that are zero."""
     by_class = (pieces, n_pools, levels)
     square = (pieces, *(n_pools, MOMENT_LEVELS if moments else 0) * 2)
-    return Samples(
+    return Observations(
         taken=np.zeros(pieces),
         multiplied=np.zeros(pieces),
         tails=np.zeros(by_class),
         squares=np.zeros(by_class),
-        choices=np.zeros(by_class),
+        joining=np.zeros(by_class),
         squared_jobs=np.zeros(pieces),
         blocked=np.zeros(pieces),
         drifts=np.zeros((pieces, len(DRIFTS))),
@@ -119,10 +119,10 @@ def make_samples(pieces: int, n_pools: int, levels: int, moments: bool) -> Sampl
     )
 
 
-def make_scratch(choices: Choices, levels: int) -> Scratch:
+def make_scratch(joining: JoiningTables, levels: int) -> Scratch:
     """Make room to work."""
-    n_pools, n_draws = len(choices.speed), len(choices.size)
-    most = int(np.diff(choices.first_look, append=choices.first_look[-1:]).max())
+    n_pools, n_draws = len(joining.speed), len(joining.size)
+    most = int(np.diff(joining.first_poll, append=joining.first_poll[-1:]).max())
     return Scratch(
         np.zeros((n_pools, levels + 1)),
         np.zeros(n_pools, dtype=np.int64),
@@ -144,30 +144,30 @@ def first_levels(values: np.ndarray, levels: int) -> np.ndarray:
 
 
 @kernel()
-def end_piece(row, before, choices):  # type: ignore[no-untyped-def]
+def end_piece(row, before, joining):  # type: ignore[no-untyped-def]
     """Add what happened in a piece to the servers with at least so many jobs."""
     levels = before.shape[1]
     for pool in range(before.shape[0]):
-        for level in range(1, min(levels, choices.room[pool] + 1)):
+        for level in range(1, min(levels, joining.room[pool] + 1)):
             code = 4 * (pool * levels + level)
             before[pool, level] += np.int64(row[code - 2]) - np.int64(row[code])
 
 
 @kernel(inline="always")
-def read_tails(row, before, piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
+def read_tails(row, before, piece, joining, scratch, observations):  # type: ignore[no-untyped-def]
     """Add up the tails, and return jobs and speeds of the busy servers, both per server."""
     n_levels = before.shape[1]
     jobs = 0
     work = 0.0
     for pool in range(before.shape[0]):
-        levels = min(n_levels, choices.room[pool] + 1)
+        levels = min(n_levels, joining.room[pool] + 1)
         tail = before[pool, 0]
         level = 0
         while tail > 0:
             value = float(tail)
             scratch.tail[pool, level] = value
-            samples.tails[piece, pool, level] += value
-            samples.squares[piece, pool, level] += value * value
+            observations.tails[piece, pool, level] += value
+            observations.squares[piece, pool, level] += value * value
             level += 1
             if level == levels:
                 break
@@ -177,14 +177,14 @@ def read_tails(row, before, piece, choices, scratch, samples):  # type: ignore[n
         for empty in range(level, scratch.top[pool]):
             scratch.tail[pool, empty] = 0.0
         scratch.top[pool] = level
-        scratch.summed[pool, 0] = samples.choices[piece, pool, 0]
-        scratch.summed[pool, 1] = samples.choices[piece, pool, 1]
-        work += choices.speed[pool] * scratch.tail[pool, 1]
-    return jobs / choices.servers, work / choices.servers
+        scratch.summed[pool, 0] = observations.joining[piece, pool, 0]
+        scratch.summed[pool, 1] = observations.joining[piece, pool, 1]
+        work += joining.speed[pool] * scratch.tail[pool, 1]
+    return jobs / joining.servers, work / joining.servers
 
 
 @kernel()
-def _share_between_draws(choices, group, first, end, scratch):  # type: ignore[no-untyped-def]
+def _share_between_draws(joining, group, first, end, scratch):  # type: ignore[no-untyped-def]
     """Split ties between the draws `first` to ``end - 1`` of a branch.
 
     With the generating function L of the number of tied servers that a draw looks at, if all
@@ -194,9 +194,9 @@ def _share_between_draws(choices, group, first, end, scratch):  # type: ignore[n
     """
     for draw in range(first, end):
         scratch.tied[draw] = 0.0
-    for run in range(choices.first_run[group], choices.first_run[group + 1]):
-        pool, draw = choices.run[run, 0], choices.run[run, 1]
-        here = scratch.tail[pool, choices.run[run, 2]] - scratch.tail[pool, choices.run[run, 3]]
+    for run in range(joining.first_run[group], joining.first_run[group + 1]):
+        pool, draw = joining.run[run, 0], joining.run[run, 1]
+        here = scratch.tail[pool, joining.run[run, 2]] - scratch.tail[pool, joining.run[run, 3]]
         scratch.tied[draw] += here
         scratch.left[draw] -= here
     for draw in range(first, end):
@@ -204,41 +204,41 @@ def _share_between_draws(choices, group, first, end, scratch):  # type: ignore[n
         for k in range(1, row.size):
             row[k] = 0.0
         row[0] = 1.0
-        start = choices.first_look[draw]
-        for looked in range(choices.first_look[draw + 1] - start):
-            scale = choices.inverse[start + looked]
+        start = joining.first_poll[draw]
+        for looked in range(joining.first_poll[draw + 1] - start):
+            scale = joining.inverse[start + looked]
             for k in range(looked + 1, -1, -1):
                 value = 0.0
                 if k <= looked:
-                    value += row[k] * (scratch.left[draw] - choices.distinct * (looked - k))
+                    value += row[k] * (scratch.left[draw] - joining.distinct * (looked - k))
                 if k > 0:
-                    value += row[k - 1] * (scratch.tied[draw] - choices.distinct * (k - 1))
+                    value += row[k - 1] * (scratch.tied[draw] - joining.distinct * (k - 1))
                 row[k] = value * scale
         scratch.factor[draw] = row[0]
     for own in range(first, end):
         joined = 0.0
-        for node in range(choices.nodes.size):
-            product = choices.weights[node]
+        for node in range(joining.nodes.size):
+            product = joining.weights[node]
             for draw in range(first, end):
                 value, slope = 0.0, 0.0
                 for k in range(scratch.polynomial.shape[1] - 1, -1, -1):
-                    slope = slope * choices.nodes[node] + value
-                    value = value * choices.nodes[node] + scratch.polynomial[draw, k]
+                    slope = slope * joining.nodes[node] + value
+                    value = value * joining.nodes[node] + scratch.polynomial[draw, k]
                 product *= slope if draw == own else value
             joined += product
         scratch.share[own] = joined / max(scratch.tied[own], 1.0)
 
 
 @kernel(inline="always")
-def add_choices(choices, scratch, sums, piece):  # type: ignore[no-untyped-def]
+def add_joining_law(joining, scratch, sums, piece):  # type: ignore[no-untyped-def]
     """Add the joining law at the tails in `scratch` to `sums`, shape (piece, pool, level).
 
     Returns the probability that an arrival is blocked.
     """
     tail, top, left, factor = scratch.tail, scratch.top, scratch.left, scratch.factor
-    run_of, inverse = choices.run, choices.inverse
-    for group in range(choices.announced):
-        first_run, end_run = choices.first_run[group], choices.first_run[group + 1]
+    run_of, inverse = joining.run, joining.inverse
+    for group in range(joining.announced):
+        first_run, end_run = joining.first_run[group], joining.first_run[group + 1]
         total = 0.0
         for run in range(first_run, end_run):
             pool = run_of[run, 0]
@@ -250,39 +250,39 @@ def add_choices(choices, scratch, sums, piece):  # type: ignore[no-untyped-def]
                     here = tail[pool, level] - tail[pool, level + 1]
                     sums[piece, pool, level] += here / total
             return 0.0
-    blocked = 1.0 if choices.probability.size == 0 else 0.0
-    for branch in range(choices.probability.size):
-        first_draw, end_draw = choices.first_draw[branch], choices.first_draw[branch + 1]
+    blocked = 1.0 if joining.probability.size == 0 else 0.0
+    for branch in range(joining.probability.size):
+        first_draw, end_draw = joining.first_draw[branch], joining.first_draw[branch + 1]
         for draw in range(first_draw, end_draw):
-            left[draw] = choices.size[draw]
+            left[draw] = joining.size[draw]
             factor[draw] = 1.0
-        before = choices.probability[branch]
-        for group in range(choices.first_group[branch], choices.first_group[branch + 1]):
-            first_run, end_run = choices.first_run[group], choices.first_run[group + 1]
+        before = joining.probability[branch]
+        for group in range(joining.first_group[branch], joining.first_group[branch + 1]):
+            first_run, end_run = joining.first_run[group], joining.first_run[group + 1]
             total = 0.0
             for run in range(first_run, end_run):
                 pool = run_of[run, 0]
                 total += tail[pool, run_of[run, 2]] - tail[pool, run_of[run, 3]]
             if total == 0.0:
                 continue
-            own = choices.group_draw[group]
+            own = joining.group_draw[group]
             if own < 0:
-                _share_between_draws(choices, group, first_draw, end_draw, scratch)
+                _share_between_draws(joining, group, first_draw, end_draw, scratch)
             else:
                 worse = left[own] - total
                 left[own] = worse
                 value = 1.0
-                for look in range(choices.first_look[own], choices.first_look[own + 1]):
+                for look in range(joining.first_poll[own], joining.first_poll[own + 1]):
                     value *= worse * inverse[look]
-                    worse -= choices.distinct
+                    worse -= joining.distinct
                 factor[own] = value
-            after = choices.probability[branch]
+            after = joining.probability[branch]
             for draw in range(first_draw, end_draw):
                 after *= factor[draw]
             for run in range(first_run, end_run):
                 pool = run_of[run, 0]
                 if own < 0:
-                    share = choices.probability[branch] * scratch.share[run_of[run, 1]]
+                    share = joining.probability[branch] * scratch.share[run_of[run, 1]]
                 else:
                     share = (before - after) / total
                 for level in range(run_of[run, 2], min(run_of[run, 3], top[pool])):
@@ -306,23 +306,24 @@ def _add_products(scratch, sums):  # type: ignore[no-untyped-def]
 
 
 @kernel(inline="always")
-def sample(row, before, piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
+def observe(row, before, piece, joining, scratch, observations):  # type: ignore[no-untyped-def]
     """Add the present state to the sums of a piece.
 
     Parameters
     ----------
     row : array of uint64, shape (4 * code,)
-        What happened in the piece, as :func:`manyserver.simulation.sampled.advance` counts it.
+        What happened in the piece, as `advance` in :mod:`manyserver.simulation.server_kernel`
+        counts it.
     before : array of int64, shape (pool, level)
         Servers with at least so many jobs when the piece began.
     piece : int
-    choices : Choices
+    joining : JoiningTables
     scratch : Scratch
-    samples : Samples
+    observations : Observations
     """
-    jobs, work = read_tails(row, before, piece, choices, scratch, samples)
-    blocked = add_choices(choices, scratch, samples.choices, piece)
-    add_totals(jobs, work, blocked, piece, choices, scratch, samples)
+    jobs, work = read_tails(row, before, piece, joining, scratch, observations)
+    blocked = add_joining_law(joining, scratch, observations.joining, piece)
+    add_totals(jobs, work, blocked, piece, joining, scratch, observations)
 
 
 @kernel(inline="always")
@@ -358,39 +359,39 @@ def drift_terms(h, jobs, work, second, of_l, of_w, of_v):  # type: ignore[no-unt
 
 
 @kernel(inline="always")
-def _add_drifts(jobs, work, accepted, piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
+def _add_drifts(jobs, work, accepted, piece, joining, scratch, observations):  # type: ignore[no-untyped-def]
     """Add the drifts at the state whose tails are in `scratch`."""
-    h = 1.0 / choices.servers
+    h = 1.0 / joining.servers
     second = 0.0
     m_w, s_lw, s_w, m_v, s_lv, s_v = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for pool in range(choices.speed.size):
-        speed = choices.speed[pool]
+    for pool in range(joining.speed.size):
+        speed = joining.speed[pool]
         tail = scratch.tail[pool]
         one, two = tail[1], tail[2]
         three = tail[3] if tail.size > 3 else 0.0
         second += speed * two * h
-        new = samples.choices[piece, pool]
-        up = choices.arrival_rate * (new[0] - scratch.summed[pool, 0])
+        new = observations.joining[piece, pool]
+        up = joining.arrival_rate * (new[0] - scratch.summed[pool, 0])
         first, mixed, square = jump_moments(speed, up, speed * (one - two) * h)
         m_w, s_lw, s_w = m_w + first, s_lw + mixed, s_w + square
-        up = choices.arrival_rate * (new[1] - scratch.summed[pool, 1])
+        up = joining.arrival_rate * (new[1] - scratch.summed[pool, 1])
         first, mixed, square = jump_moments(speed, up, speed * (two - three) * h)
         m_v, s_lv, s_v = m_v + first, s_lv + mixed, s_v + square
     of_l = (accepted - work, accepted + work)
     terms = drift_terms(h, jobs, work, second, of_l, (m_w, s_lw, s_w), (m_v, s_lv, s_v))
     for function in range(len(terms)):
-        samples.drifts[piece, function] += terms[function]
+        observations.drifts[piece, function] += terms[function]
 
 
 @kernel(inline="always")
-def add_totals(jobs, work, blocked, piece, choices, scratch, samples):  # type: ignore[no-untyped-def]
+def add_totals(jobs, work, blocked, piece, joining, scratch, observations):  # type: ignore[no-untyped-def]
     """Add what all kernels sample alike: squares and products of the numbers of servers."""
-    samples.squared_jobs[piece] += jobs * jobs
-    samples.blocked[piece] += blocked
+    observations.squared_jobs[piece] += jobs * jobs
+    observations.blocked[piece] += blocked
     _add_drifts(
-        jobs, work, choices.arrival_rate * (1.0 - blocked), piece, choices, scratch, samples
+        jobs, work, joining.arrival_rate * (1.0 - blocked), piece, joining, scratch, observations
     )
-    if samples.products.shape[2] > 0 and samples.taken[piece] % MOMENT_PERIOD == 0:
-        _add_products(scratch, samples.products[piece])
-        samples.multiplied[piece] += 1
-    samples.taken[piece] += 1
+    if observations.products.shape[2] > 0 and observations.taken[piece] % MOMENT_PERIOD == 0:
+        _add_products(scratch, observations.products[piece])
+        observations.multiplied[piece] += 1
+    observations.taken[piece] += 1

@@ -20,10 +20,10 @@ from manyserver.simulation.replica import STEPS_PER_PIECE, Measured, Replica
 from manyserver.simulation.settings import Settings
 from manyserver.statistics.estimates import Controls, Estimate
 
-__all__ = ["CountsEstimator"]
+__all__ = ["OccupancyEstimator"]
 
 
-class CountsEstimator(Estimator[Measured]):
+class OccupancyEstimator(Estimator[Measured]):
     """See :class:`~manyserver.simulation.estimator.Estimator`.
 
     Attributes
