@@ -23,50 +23,44 @@ POLICIES = 5
 ROUNDS = 5
 MILLISECONDS = 10.0
 ROOT = Path(__file__).parents[1]
-METHOD = '''"""Burn CPU time, for a benchmark."""
+METHOD = '''"""A method that takes a given time."""
 
 from hashlib import pbkdf2_hmac
 from time import thread_time
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
-TITLE = "Nothing, slowly."
-RANDOM = True
-STARTS_FROM = ()
+from manyserver.methods.base import Draws, Method, Role, Strict
+from manyserver.methods.dispatching import DispatchingProblem
 
 
-class Options(BaseModel):
+class Options(Strict):
     """How long."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     milliseconds: float = 1.0
 
 
-def applies(system: Any) -> bool:
-    """Every system."""
-    return True
-
-
-def refusal(system: Any, policy: Any, options: Options) -> str:
-    """Never."""
-    return ""
-
-
-def compute(system: Any, policy: Any, options: Options, seed: int) -> Any:
+class Synthetic(Method[DispatchingProblem, Options]):
     """Burn, and return as much as a simulation does."""
-    import numpy as np
 
-    from manyserver.variables import labelled
+    name = "synthetic"
+    title = "Nothing, slowly."
+    role = Role.SIMULATION
+    options_class = Options
+    random = True
 
-    began = thread_time()
-    while thread_time() - began < options.milliseconds / 1000:
-        pbkdf2_hmac("sha256", b"", b"", 100)
-    tail = np.geomspace(1, 1e-12, 30)[np.newaxis].repeat(2, axis=0)
-    values = {"sojourn_mean": 1.0 + seed % 1000 / 1000, "queue_tail": tail}
-    widths = {f"{name}_half_width": 0.001 * np.asarray(value) for name, value in values.items()}
-    return labelled(values | widths, system)
+    def compute(self, problem: DispatchingProblem, options: Options, draws: Draws) -> Any:
+        """Burn."""
+        import numpy as np
+
+        from manyserver.variables import labelled
+
+        began = thread_time()
+        while thread_time() - began < options.milliseconds / 1000:
+            pbkdf2_hmac("sha256", b"", b"", 100)
+        tail = np.geomspace(1, 1e-12, 30)[np.newaxis].repeat(2, axis=0)
+        values = {"sojourn_mean": 1.0 + draws.seed % 1000 / 1000, "queue_tail": tail}
+        widths = {f"{name}_half_width": 0.001 * np.asarray(value) for name, value in values.items()}
+        return labelled(values | widths, problem.system)
 '''
 
 
@@ -102,7 +96,7 @@ class Project:
             shutil.copytree(ROOT / name, folder / name)
         for name in ("Snakefile", "environment.yml"):
             shutil.copy(ROOT / name, folder)
-        method = folder / "src" / "manyserver" / "study" / "methods" / "synthetic.py"
+        method = folder / "src" / "manyserver" / "methods" / "synthetic.py"
         method.write_text(METHOD)
         (folder / "config" / "studies").mkdir(parents=True)
         (folder / "config" / "config.yaml").write_text("studies: all\n")
