@@ -8,7 +8,7 @@ import math
 import reprlib
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ __all__ = [
     "checked_kind",
     "checked_number",
     "checked_range",
+    "is_real",
+    "is_whole",
     "plain",
     "refusal",
     "shown",
@@ -50,6 +52,16 @@ def refusal(name: str, value: object, allowed: str) -> ValueError:
 def plain(value: object) -> Any:
     """Return the number in an array without dimensions, and anything else as it is."""
     return value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Return whether a value is a real number; ``True`` is none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Return whether a value is an integer; ``True`` is none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def checked_number(
@@ -88,7 +100,7 @@ def checked_number(
     if otherwise:
         allowed += f", or {otherwise}"
     number = plain(value)
-    if isinstance(number, bool) or not isinstance(number, Real):
+    if not is_real(number):
         raise refusal(name, value, allowed)
     try:
         result = float(number)
@@ -102,8 +114,7 @@ def checked_number(
 def checked_range(name: str, value: object, least: float, most: float) -> float:
     """Return a number from `least` to `most`, or raise ValueError."""
     number = plain(value)
-    real = isinstance(number, Real) and not isinstance(number, bool)
-    if real and least <= number <= most:
+    if is_real(number) and least <= number <= most:
         return float(number)
     raise refusal(name, value, f"a number from {least:g} to {most:g}")
 
@@ -119,8 +130,7 @@ def checked_count(
     8
     """
     number = plain(value)
-    whole = isinstance(number, Integral) and not isinstance(number, bool)
-    if not whole or number < least or (most is not None and number > most):
+    if not is_whole(number) or number < least or (most is not None and number > most):
         allowed = f"an integer >= {least}" + ("" if most is None else f" and <= {most}")
         raise refusal(name, value, f"{allowed}, or {otherwise}" if otherwise else allowed)
     return int(number)

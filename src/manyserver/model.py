@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from numbers import Rational, Real
+from numbers import Rational
 from typing import Any
 
 import numpy as np
 
-from manyserver.checks import checked_count, checked_number, plain
+from manyserver.checks import checked_count, checked_number, is_real, plain
 
 __all__ = ["Pool", "System", "UnstableSystem", "plain_number", "read_ratio"]
 
@@ -88,7 +88,7 @@ def read_ratio(value: object, name: str) -> tuple[Fraction, str | None]:
     """
     allowed = f"{name} = {value!r}: must be a positive number or a ratio such as '2/3'"
     value = plain(value)
-    if isinstance(value, bool) or not isinstance(value, (str, Rational, Real)):
+    if not (is_real(value) or isinstance(value, str)):
         raise ValueError(allowed)
     note = None
     try:
@@ -293,6 +293,22 @@ class System:
         if self.n_servers is None:
             raise ValueError("n_servers = None: must be an integer here, not the limit")
         return tuple(int(pool.fraction * self.n_servers) for pool in self.pools)
+
+    @property
+    def finite_servers(self) -> int:
+        """Number of servers.
+
+        Raises
+        ------
+        ValueError
+            If the system is the limit of infinitely many servers.
+        """
+        return sum(self.counts)
+
+    @property
+    def buffers(self) -> np.ndarray:
+        """Most jobs at a server of each pool, infinite without a bound, shape (pool,)."""
+        return np.array([math.inf if pool.buffer is None else pool.buffer for pool in self.pools])
 
 
 def _checked_pools(pools: Sequence[Pool]) -> tuple[Pool, ...]:

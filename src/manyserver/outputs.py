@@ -1,4 +1,4 @@
-"""The outputs of deterministic methods, from what they computed."""
+"""Outputs, from what a method computed."""
 
 from typing import Any
 
@@ -6,7 +6,23 @@ import numpy as np
 
 from manyserver.model import System
 
-__all__ = ["stationary_outputs"]
+__all__ = ["occupancy", "stationary_outputs"]
+
+
+def occupancy(tails: np.ndarray) -> np.ndarray:
+    """Return the fraction of servers with just so many jobs, shape (..., level).
+
+    Parameters
+    ----------
+    tails : numpy.ndarray, shape (..., level)
+        Fraction of servers that hold at least ``level`` jobs.
+
+    Examples
+    --------
+    >>> occupancy(np.array([1.0, 0.5, 0.25]))
+    array([0.5 , 0.25, 0.25])
+    """
+    return np.asarray(-np.diff(tails, axis=-1, append=0.0))
 
 
 def stationary_outputs(

@@ -28,6 +28,7 @@ from manyserver.disciplines.service import checked_discipline
 from manyserver.mean_field import fixed_point
 from manyserver.model import System
 from manyserver.origin import with_origin
+from manyserver.outputs import occupancy
 from manyserver.policies import Policy, check_fit
 from manyserver.sizes.absorption import Absorption
 from manyserver.sizes.base import invert
@@ -174,7 +175,7 @@ def sojourn_law(
 
 def _joins(system: System, tails: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the part of the jobs that join each pool, and the levels that they find there."""
-    holds = -np.diff(tails, axis=1, append=0.0)[:, 1:]
+    holds = occupancy(tails)[:, 1:]
     rates = (system.fractions * system.speeds)[:, None] * np.maximum(holds, 0.0)
     by_pool = rates.sum(axis=1)
     with np.errstate(invalid="ignore"):
@@ -194,7 +195,7 @@ def _waiting(joins: np.ndarray, tail: np.ndarray, speed: float) -> _Law:
 def _shared(joins: np.ndarray, tail: np.ndarray, speed: float) -> _Law:
     """Return the time until a given job leaves a server that is shared."""
     levels = max(1, int((tail > SMALLEST_TAIL).sum()) - 1)
-    holds = np.maximum(-np.diff(tail, append=0.0), 0.0)[: levels + 1]
+    holds = np.maximum(occupancy(tail), 0.0)[: levels + 1]
     jobs = np.arange(1, levels + 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         arrivals = np.nan_to_num(speed * holds[1:] / holds[:-1], posinf=np.inf)

@@ -121,6 +121,15 @@ def test_a_simulation_covers_the_exact_value(write_regime: WriteRegime, tmp_path
     ]
 
 
+def test_a_law_that_is_cut_too_early_says_so(write_regime: WriteRegime, tmp_path: Path) -> None:
+    """With a small spare capacity servers often have four customers."""
+    sweep = {"beta": [0.25, 1], "n_servers": 25}
+    study = write_regime(sweep=sweep, methods={"chain": {"distances": False}}, figures=[])
+    cube = built(read_study(study), tmp_path).squeeze()
+    assert cube.status.values.tolist() == ["precision not met", "ok"]
+    assert cube.truncation_error.values[0] > 0.1
+
+
 def test_joint_laws_have_their_marginals(write_regime: WriteRegime, tmp_path: Path) -> None:
     chosen = {"chain": {"distances": False, "joint": True}, "diffusion": {"joint": True}}
     sweep = {"beta": 1, "n_servers": [400, "limit"]}

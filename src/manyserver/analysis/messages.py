@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manyserver.analysis.curves import system_of
+from manyserver.outputs import occupancy
 from manyserver.policies import policy
 from manyserver.policies.messages import messages
 
@@ -48,7 +49,7 @@ def _by_flows(point: "xr.Dataset") -> float:
     known = chosen.memoryless
     tails = np.nan_to_num(point["queue_tail"].transpose("pool", "level").values)
     tails = tails[: len(system.pools)]
-    busy = -np.diff(tails, axis=1, append=0.0)
+    busy = occupancy(tails)
     # As often as servers leave a level, arrivals lead to it from the one below.
     leaves = (system.fractions * system.speeds)[:, np.newaxis] * busy
     leaves[:, 0] = 0.0

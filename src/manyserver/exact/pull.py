@@ -127,7 +127,7 @@ def _to_idle(
             system.counts
         )
         messages = splits.alike[own, router] * splits.messages[own, pool, router]
-        rate = system.arrival_rate * sum(system.counts) / splits.routers * messages * share
+        rate = system.arrival_rate * system.finite_servers / splits.routers * messages * share
         target = routed.place(routed.queues.more[server, before], splits.taken[own, pool, router])
         kept = np.full(len(own), False)
         found.append(Arrivals.to(server, routed.place(before, own), rate, target, kept))

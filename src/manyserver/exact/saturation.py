@@ -38,7 +38,7 @@ def refuse_unstable(system: System, policy: Policy, max_states: int) -> float | 
         arrivals = law.arrivals
         lost = arrivals.blocked & np.isin(law.pool_of[arrivals.server], saturation.pools)
         rate = float(arrivals.rate[lost] @ law.probabilities[arrivals.state[lost]])
-        flow = rate / sum(system.counts)
+        flow = rate / system.finite_servers
         refuse_saturation(system, policy, saturation, flow)
         margins.append(1 - flow / saturation.capacity)
     return min(margins, default=None)

@@ -50,7 +50,7 @@ class TooManyStates(ValueError):
 
 def first_caps(system: System) -> Caps:
     """Return caps to begin with, lower ones for tens of servers; with more, all is too much."""
-    for cap in range(FIRST_CAP, 0 if sum(system.counts) <= TENS else FIRST_CAP - 1, -1):
+    for cap in range(FIRST_CAP, 0 if system.finite_servers <= TENS else FIRST_CAP - 1, -1):
         caps = tuple(
             (cap if pool.buffer is None else min(cap, pool.buffer),) * servers
             for pool, servers in zip(system.pools, system.counts, strict=True)
@@ -82,7 +82,7 @@ def loss_by_level(system: System, chain: Chain, probabilities: np.ndarray) -> np
     )
     flow = probabilities[row] * arrivals.rate[lost] * (states.total[row] + 1)
     loss = np.bincount(place, weights=flow, minlength=states.jobs.shape[1] * levels)
-    return np.asarray(loss.reshape(-1, levels) / (system.arrival_rate * sum(system.counts)))
+    return np.asarray(loss.reshape(-1, levels) / (system.arrival_rate * system.finite_servers))
 
 
 def truncation_error(system: System, chain: Chain, probabilities: np.ndarray) -> float:
@@ -91,7 +91,7 @@ def truncation_error(system: System, chain: Chain, probabilities: np.ndarray) ->
     lost = (arrivals.target < 0) & ~arrivals.blocked
     row = arrivals.state[lost]
     flow = float((probabilities[row] * arrivals.rate[lost]) @ (chain.states.total[row] + 1.0))
-    return flow / (system.arrival_rate * sum(system.counts))
+    return flow / (system.arrival_rate * system.finite_servers)
 
 
 def raised_caps(
@@ -207,7 +207,7 @@ def refuse_few(system: System, max_states: int) -> None:
     states = math.prod(count + 1 for count in system.counts)
     if states > max_states:
         raise TooManyStates(
-            f"n_servers = {sum(system.counts)}: the exact chain needs more than {states:.2g} "
+            f"n_servers = {system.finite_servers}: the exact chain needs more than {states:.2g} "
             "states, as so many say how many servers of each pool are busy; must need at most "
             f"max_states = {max_states} states. Fewer servers need fewer; simulation has no such "
             "bound"

@@ -28,6 +28,7 @@ from manyserver.fits.base import Fit, FitOptions
 from manyserver.fits.convergence import Series
 from manyserver.fits.row import fit_row
 from manyserver.methods import METHOD, Role
+from manyserver.outputs import occupancy
 from manyserver.statistics.distances import Distance, total_variation
 from manyserver.statistics.rates import coefficient, power_law
 
@@ -190,5 +191,5 @@ def _covariance(point: "xr.Dataset", pair: tuple[int, int]) -> tuple[np.ndarray,
 
 def _occupancy(tails: np.ndarray, pair: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
     """Return the laws of the number of jobs at a server of each pool."""
-    held = -np.diff(np.nan_to_num(tails), axis=1, append=0.0)
+    held = occupancy(np.nan_to_num(tails))
     return held[pair[0]], held[pair[1]]

@@ -25,6 +25,9 @@ class Options(Strict):
     max_states: int = Field(default=30_000_000, ge=1)
     """Most states; a point that needs more is left out as too large. A second computes about
     twenty million."""
+    tolerance: float = Field(default=0.01, gt=0)
+    """Largest relative error of the mean of Q2, as no server has more than three customers, or two;
+    a point of which it is larger gets the status `precision not met`."""
     distances: bool = True
     """Whether to add the distances of the laws from those of the diffusion."""
     joint: bool = False
@@ -74,6 +77,7 @@ class Chain(HalfinWhittMethod[Options]):
             "q3_mean": law.q3_mean,
             "q3_mean_error": law.q3_error,
             "truncation_error": law.error,
+            "precision_met": law.error <= options.tolerance,
             "n_states": law.n_states,
         }
         if options.distances:

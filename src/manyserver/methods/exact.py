@@ -68,7 +68,7 @@ def fewest_states(system: System, tolerance: float) -> int:
     """
     bounded = system.is_bounded
     jobs = 0.0 if bounded else math.log(tolerance) / math.log(system.load)
-    cap = max(FIRST_CAP, math.floor(jobs / sum(system.counts)))
+    cap = max(FIRST_CAP, math.floor(jobs / system.finite_servers))
     buffers = [cap if pool.buffer is None else min(cap, pool.buffer) for pool in system.pools]
     return math.prod(
         math.comb(count + most, count) for count, most in zip(system.counts, buffers, strict=True)

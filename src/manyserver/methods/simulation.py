@@ -66,7 +66,7 @@ class Simulation(Method[DispatchingProblem, Options]):
     def memory(self, problem: DispatchingProblem) -> float:
         """Return the bytes that a point takes."""
         each = SERVER_BYTES if problem.sizes is None else SERVER_BYTES_WITH_JOBS
-        return sum(problem.system.counts) * each
+        return problem.system.finite_servers * each
 
     def cache_key(self, options: Options) -> dict[str, Any]:
         """Options on which the length of a replication and what it measures depend."""

@@ -15,11 +15,11 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from manyserver.checks import is_real
 from manyserver.model import System
 from manyserver.policies.base import match_pools
 
@@ -36,7 +36,7 @@ def checked_probabilities(value: object) -> tuple[float, ...]:
     message = f"probabilities = {value!r}: must be numbers in [0, 1] that sum to 1, one per pool"
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
         raise ValueError(message)
-    if not all(isinstance(item, Real) and not isinstance(item, bool) for item in value):
+    if not all(map(is_real, value)):
         raise ValueError(message)
     numbers = [float(item) for item in value]
     total = math.fsum(numbers)

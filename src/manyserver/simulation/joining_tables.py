@@ -89,7 +89,7 @@ def make_joining_tables(system: System, policy: Policy, levels: int) -> JoiningT
         announced=len(announced),
         room=room,
         speed=system.speeds,
-        servers=float(sum(system.counts)),
+        servers=float(system.finite_servers),
         distinct=float(not sampling.replacement),
         probability=np.array([branch.probability for branch in sampling.branches]),
         first_draw=np.array(first_draw),

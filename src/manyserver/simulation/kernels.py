@@ -36,7 +36,7 @@ def in_lockstep(system: System, policy: Policy, start_tails: np.ndarray) -> bool
     It does not depend on how many there are, as a replication gives something else alone: its
     random numbers are used in another way.
     """
-    if kernel_for(system, policy) is not ServerReplica or sum(system.counts) > MOST_SERVERS:
+    if kernel_for(system, policy) is not ServerReplica or system.finite_servers > MOST_SERVERS:
         return False
     branches = policy.sampling(system).branches
     polls = max(sum(draw.count for draw in branch.draws) for branch in branches)

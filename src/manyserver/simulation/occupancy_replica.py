@@ -68,7 +68,7 @@ def make_counts_tables(system: System, policy: Policy, levels: int) -> CountsTab
     draws = [draw for branch in branches for draw in branch.draws]
     arrivals = system.arrival_rate * np.array([branch.probability for branch in branches] or [1.0])
     bound, inverse = intervals(
-        [*(sum(system.counts) * arrivals), *(np.array(system.counts) * system.speeds)]
+        [*(system.finite_servers * arrivals), *(np.array(system.counts) * system.speeds)]
     )
     return CountsTables(
         bound,

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from manyserver.model import System
+from manyserver.outputs import occupancy
 from manyserver.simulation.controls import VISITS, often_visited, sampled
 from manyserver.simulation.lengths import NEVER_SEEN
 from manyserver.simulation.observations import MOMENT_LEVELS, Observations
@@ -36,7 +37,7 @@ def sojourns(
         return np.asarray(jobs / system.arrival_rate)
     rate = system.arrival_rate * (1 - _blocked(system, batches, controls))
     if controls is None:
-        rate = batches.accepted / (sum(system.counts) * length)
+        rate = batches.accepted / (system.finite_servers * length)
     if not rate.any():
         return np.full(len(rate), np.nan)
     ratio = jobs.sum() / rate.sum()
@@ -236,7 +237,7 @@ def _joins(
     waiting = batches.joins[:, :, 1:].sum(axis=(1, 2))
     if controls is None:
         arrivals = batches.accepted + batches.blocked.sum(axis=1)
-        held = _occupancy(batches.tails) * np.array(system.counts)[:, None] * length
+        held = occupancy(batches.tails) * np.array(system.counts)[:, None] * length
         waits = batch_ratio(waiting, arrivals)
         return batch_ratio(batches.joins, held), waits
     tails, joining = sampled(system, batches.observations)
@@ -244,13 +245,9 @@ def _joins(
     # Arrivals that find level k are as many as the visits to level k + 1.
     leave_often = np.concatenate([often[:, 1:], np.zeros((len(often), 1), dtype=bool)], axis=1)
     joined = system.arrival_rate * joining
-    held = system.fractions[:, None] * _occupancy(tails)
+    held = system.fractions[:, None] * occupancy(tails)
     adjusted = batch_ratio(controls.adjusted(joined), controls.adjusted(held), controls)
     return _chosen(leave_often, adjusted, batch_ratio(joined, held)), waits
-
-
-def _occupancy(tails: np.ndarray) -> np.ndarray:
-    return -np.diff(tails, axis=-1, append=0.0)
 
 
 def variances(
@@ -265,7 +262,7 @@ def variances(
     often : numpy.ndarray, shape (pool, level)
         Levels that are visited often enough to be adjusted.
     """
-    servers = sum(system.counts)
+    servers = system.finite_servers
     count = observations.taken
     tails, _ = sampled(system, observations)
     mean = _adjusted(tails, often, controls).mean(axis=0)
@@ -297,12 +294,12 @@ def _covariance(
     # The kernel adds up one half of the pairs.
     products = _mirrored(products) / observations.multiplied[:, None, None, None, None]
     products = products / (servers[:, None, None, None] * servers[:, None])
-    held = _occupancy(sampled(system, observations)[0])[:, :, :used]
+    held = occupancy(sampled(system, observations)[0])[:, :, :used]
     mean = _adjusted(held, often[:, :used], controls).mean(axis=0)
     cross = held[..., None, None] * mean
     centred = products - cross - np.moveaxis(cross, (1, 2), (3, 4)) + mean[..., None, None] * mean
     both = often[:, :used, None, None] & often[:, :used]
-    estimate = _means(sum(system.counts) * centred, both, controls)
+    estimate = _means(system.finite_servers * centred, both, controls)
     more = ((0, 0), (0, levels - used)) * 2
     return Estimate(*(np.pad(part, more, constant_values=np.nan) for part in estimate))
 

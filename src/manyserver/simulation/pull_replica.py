@@ -109,7 +109,7 @@ class PullReplica(OnCounts):
         if routers == 1:
             return np.zeros((len(batches.tallies), 0))
         returning = batches.tallies[:, RETURN] / batches.tallies[:, STEPS]
-        drift = (routers - 1) * _to_idle(batches) - returning / sum(self.system.counts)
+        drift = (routers - 1) * _to_idle(batches) - returning / self.system.finite_servers
         return np.asarray(drift[:, None])
 
     def own_outputs(self, batches: Measured, controls: Controls | None) -> dict[str, Estimate]:

@@ -46,7 +46,7 @@ NEVER = 2**63
 
 def step_rate(system: System) -> float:
     """Return the steps of the uniformised chain per unit of time."""
-    return float(sum(system.counts) * system.arrival_rate + np.dot(system.counts, system.speeds))
+    return float(system.finite_servers * system.arrival_rate + np.dot(system.counts, system.speeds))
 
 
 class Measured(NamedTuple):

@@ -84,7 +84,7 @@ def _flow(
     here = list(saturation.pools)
     joins = replica.advance(BATCHES, steps).blocked[:, here].sum(axis=1)
     while True:
-        flow = _mean_flow(joins, replica.rate / (steps * sum(system.counts)))
+        flow = _mean_flow(joins, replica.rate / (steps * system.finite_servers))
         decided = abs(float(flow.value) - saturation.capacity) > CERTAIN * float(flow.half_width)
         if decided or 2 * BATCHES * steps > MOST_STEPS:
             return flow

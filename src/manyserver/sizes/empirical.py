@@ -7,12 +7,12 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from manyserver.checks import is_real, is_whole
 from manyserver.sizes.base import SizeLaw
 from manyserver.sizes.files import read_sizes
 from manyserver.sizes.files.shown import shown
@@ -109,7 +109,7 @@ class Empirical(SizeLaw):
         column: object = self.column
         if not isinstance(self.file, (str, os.PathLike)):
             raise ValueError(f"file = {self.file!r}: must be a path")
-        if not isinstance(column, bool) and isinstance(column, Integral):
+        if is_whole(column):
             column = int(column)
         elif column is not None and not isinstance(column, str):
             raise ValueError(f"column = {column!r}: must be the name of a column, or its number")
@@ -156,7 +156,7 @@ def _given(values: object) -> np.ndarray:
     if isinstance(values, np.ndarray):
         plain = values.dtype.kind in "fiu"
     else:
-        plain = all(isinstance(value, Real) and not isinstance(value, bool) for value in values)
+        plain = all(map(is_real, values))
     if not plain:
         raise ValueError("values: must all be numbers, in one dimension")
     try:

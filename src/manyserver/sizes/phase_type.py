@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from manyserver.checks import is_real
 from manyserver.sizes.absorption import Absorption
 from manyserver.sizes.base import FAR, SizeLaw
 
@@ -136,7 +136,7 @@ def _numbers(value: object, message: str) -> np.ndarray:
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
         raise ValueError(message)
     items = np.array(value, dtype=object)
-    if not all(isinstance(item, Real) and not isinstance(item, bool) for item in items.flat):
+    if not all(map(is_real, items.flat)):
         raise ValueError(message)
     numbers = items.astype(float)
     if not np.isfinite(numbers).all():

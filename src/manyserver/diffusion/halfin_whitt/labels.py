@@ -65,6 +65,9 @@ _VARIABLES = {
     "truncation_error": Variable(
         (), "1", r"\epsilon", "relative error of the mean Q2 from the cut", RELATIVE_ERROR
     ),
+    "precision_met": Variable(
+        (), "1", "", "whether the precision asked for was reached", DIAGNOSTIC
+    ),
     "n_states": Variable((), "1", "", "states of the Markov chain", DIAGNOSTIC),
     "identity": Variable(("identity",), "1", "", "exact identity of the stationary law"),
     "identity_residual": Variable(

@@ -52,7 +52,7 @@ def slowest(system: System, policy: Policy, tails: np.ndarray) -> float:
     rank = critical_rank(order_to_last_idle(system, policy))
     order = Order(system, policy, tails.shape[1] + 1)
     drift = Sliding(order, order.n_ranks if rank is None else rank)
-    there = np.arange(order.levels) <= _rooms(system)[:, None]
+    there = np.arange(order.levels) <= system.buffers[:, None]
     free = (there & ~drift.held)[:, 1:].ravel()
     time = 1 / float(system.speeds.max())
     if free.any():
@@ -65,10 +65,6 @@ def slowest(system: System, policy: Policy, tails: np.ndarray) -> float:
     return time + _as_one_queue(system, policy)
 
 
-def _rooms(system: System) -> np.ndarray:
-    return np.array([math.inf if pool.buffer is None else pool.buffer for pool in system.pools])
-
-
 def _as_one_queue(system: System, policy: Policy) -> float:
     """Relaxation time of the jobs beyond those at which some pools are just busy."""
     if system.n_servers is None:
@@ -76,7 +72,7 @@ def _as_one_queue(system: System, policy: Policy) -> float:
     order = order_to_last_idle(system, policy)
     rate, way = system.arrival_rate, 0.0
     for rank, after in itertools.zip_longest(order.idle_ranks, order.idle_ranks[1:]):
-        levels = _rooms(system) if after is None else order.before[:, after]
+        levels = system.buffers if after is None else order.before[:, after]
         width = float(system.fractions @ (levels - order.before[:, rank + 1]))
         gap = system.n_servers * (math.sqrt(order.capacity(rank + 1)) - math.sqrt(rate)) ** 2
         walls = system.n_servers * width**2 / (math.pi**2 * rate)

@@ -22,6 +22,7 @@ not change: whatever the split of the idle servers over the routers, there is a 
 import numpy as np
 
 from manyserver.model import System
+from manyserver.outputs import occupancy
 from manyserver.policies import full
 
 __all__ = ["OVERSHOOT", "RoutedFlow"]
@@ -93,7 +94,7 @@ class RoutedFlow:
         tails = self.parts(state)[1]
         used, taken_back, random = self.flows(state)
         change = self.arriving(tails)[:, None] - used - taken_back
-        held = -np.diff(tails, axis=1, append=0.0)
+        held = occupancy(tails)
         served = self.speeds * held[:, 2:]
         joining = random * np.where(self.room, held, 0.0)[:, 1:-1]
         return np.concatenate([change.ravel(), (joining - served).ravel()])
@@ -109,7 +110,7 @@ class RoutedFlow:
         first[pool, 1, np.arange(messages.size)] = -1 / self.system.fractions[pool]
         own, level = np.divmod(np.arange(n_pools * (levels - 2)), levels - 2)
         first[own, level + 2, messages.size + np.arange(len(own))] = 1.0
-        held = -np.diff(tails, axis=1, append=0.0)
+        held = occupancy(tails)
         of_held = first - np.pad(first[:, 1:], ((0, 0), (0, 1), (0, 0)))
         rates = (self.system.fractions * self.system.speeds / self.routers)[:, None]
         of_arriving = rates * of_held[:, 1]
@@ -137,7 +138,7 @@ class RoutedFlow:
         """Part of the arrivals that join each class, shape (pool, level)."""
         _, tails = self.parts(state)
         used, taken_back, random = self.flows(state)
-        joins = random * self.fractions * np.where(self.room, -np.diff(tails, append=0.0), 0.0)
+        joins = random * self.fractions * np.where(self.room, occupancy(tails), 0.0)
         joins[:, 0] = (used + taken_back).sum(axis=1)
         return np.asarray(joins / self.system.arrival_rate)
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from manyserver.mean_field.path import Path
 from manyserver.mean_field.pull.flow import OVERSHOOT, RoutedFlow
 from manyserver.model import System
+from manyserver.outputs import occupancy
 from manyserver.policies import Policy
 
 __all__ = ["follow_routers", "start_messages"]
@@ -148,7 +149,7 @@ def _path(
     levels: int,
 ) -> Path:
     tails, joins, messages, empty = (np.array(part) for part in zip(*found, strict=True))
-    held = system.fractions[:, None] * -np.diff(tails, axis=2, append=0.0)
+    held = system.fractions[:, None] * occupancy(tails)
     rates = np.full(joins.shape, np.nan)
     np.divide(joins, held, out=rates, where=held > OVERSHOOT)
     more = {"router_idle": messages, "empty_router_probability": empty}

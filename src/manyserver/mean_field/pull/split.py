@@ -73,7 +73,7 @@ def slowest_split(system: System, policy: Policy, tails: np.ndarray) -> float:
     rate = system.arrival_rate * rates.get(routers, routers + 6 * routers ** (1 / 3))
     empty = min(1.0, empty_router_coefficient(idle, routers) / system.n_servers)
     random = np.minimum(system.arrival_rate * empty, MOST_BUSY * system.speeds)
-    rooms = np.array([math.inf if pool.buffer is None else pool.buffer for pool in system.pools])
+    rooms = system.buffers
     gap = (
         system.speeds + random - 2 * np.sqrt(system.speeds * random) * np.cos(math.pi / (rooms + 1))
     )

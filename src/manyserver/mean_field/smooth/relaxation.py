@@ -18,8 +18,7 @@ def slowest_mode(system: System, policy: Policy, tails: np.ndarray) -> float:
     levels = int(np.flatnonzero((tails > SMALLEST_TAIL).any(axis=0))[-1]) + 2
     drift = Drift(system, policy, max(levels, 3))
     matrix = drift.jacobian(drift.state(tails))
-    rooms = np.array([np.inf if pool.buffer is None else pool.buffer for pool in system.pools])
-    there = (np.arange(1, drift.shape[1]) <= rooms[:, None]).ravel()
+    there = (np.arange(1, drift.shape[1]) <= system.buffers[:, None]).ravel()
     matrix = matrix[np.ix_(there, there)]
     if len(matrix) <= DENSE:
         eigenvalues = np.linalg.eigvals(matrix)

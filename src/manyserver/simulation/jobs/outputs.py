@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manyserver.model import System
+from manyserver.outputs import occupancy
 from manyserver.simulation.controls import often_visited
 from manyserver.simulation.jobs.kernel import ARRIVALS, BLOCKED, DREW
 from manyserver.simulation.jobs.records import SOJOURN, WAITING, edges
@@ -119,7 +120,7 @@ def _samples(ends: np.ndarray, fine: int, moments: bool) -> Observations:
     taken, never = np.full(len(tails), float(fine)), np.zeros(len(tails))
     servers = grouped[:, 0, :, 0].sum(axis=1)
     jobs = grouped[:, :, :, 1:].sum(axis=(2, 3)) / servers[:, None]
-    held = -np.diff(grouped, axis=3, append=0.0)[..., : MOMENT_LEVELS if moments else 0]
+    held = occupancy(grouped)[..., : MOMENT_LEVELS if moments else 0]
     missing = (MOMENT_LEVELS if moments else 0) - held.shape[3]
     held = np.pad(held, ((0, 0), (0, 0), (0, 0), (0, missing)))
     products = np.einsum("bfpk,bfql->bpkql", held, held)
@@ -142,7 +143,7 @@ def control_columns(system: System, batches: JobPieces) -> np.ndarray:
     Arrivals are Poisson, and servers do as much work as arrives; the second holds for the mean
     size one, whatever its law, if nobody is blocked.
     """
-    expected = system.arrival_rate * sum(system.counts) * batches.length
+    expected = system.arrival_rate * system.finite_servers * batches.length
     columns = [batches.arrivals / expected - 1]
     if not system.is_bounded:
         work = batches.tails[:, :, 1] @ (system.fractions * system.speeds)
@@ -240,7 +241,7 @@ def _occupancies(
     tail.half_width[:, 0] = 0.0  # every server has at least no job
     queues = tails[:, :, 1:].sum(axis=2)
     joins = batches.joins
-    held = -np.diff(batches.tails, axis=2, append=0.0)
+    held = occupancy(batches.tails)
     time = held * np.array(system.counts)[:, None] * batches.length[:, None, None]
     by_pool = joins.sum(axis=2)
     accepted = by_pool.sum(axis=1)

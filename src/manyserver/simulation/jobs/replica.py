@@ -66,7 +66,7 @@ class Measured(NamedTuple):
 
 def event_rate(system: System) -> float:
     """Return the arrivals and departures per unit of time, or more where they are rare."""
-    return max(2.0 * system.arrival_rate, LEAST_RATE) * sum(system.counts)
+    return max(2.0 * system.arrival_rate, LEAST_RATE) * system.finite_servers
 
 
 class JobReplica:
@@ -105,7 +105,7 @@ class JobReplica:
         # With messages apart, PULL knows idle servers and else looks at one, as with one router.
         self.system, self.policy, self.sizes = system, policy.memoryless, sizes
         self.discipline = discipline
-        self.n_servers = sum(system.counts)
+        self.n_servers = system.finite_servers
         self.polls = arrival_polls(system, self.policy)
         self.block = make_block(self.polls)
         self.bounds = sizes_between_deciles(sizes)

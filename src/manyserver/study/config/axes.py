@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
+from manyserver.checks import is_real, is_whole
 from manyserver.model import plain_number
 from manyserver.validation import shown
 
@@ -28,7 +29,7 @@ def read_number(value: object) -> Fraction:
     (Fraction(1, 10), Fraction(2, 3))
     """
     allowed = f"{shown(value)}: must be a number greater than zero, or a ratio such as 2/3"
-    if isinstance(value, bool) or not isinstance(value, (int, float, str, Fraction)):
+    if not (is_real(value) or isinstance(value, str)):
         raise ValueError(allowed)
     try:
         number = Fraction(plain_number(value))
@@ -79,7 +80,7 @@ def _read_range(value: dict) -> list[Fraction]:
         count = (stop - start) // step + 1
     else:
         count = value["count"]
-        if isinstance(count, bool) or not isinstance(count, int) or count < 2:
+        if not is_whole(count) or count < 2:
             raise ValueError(f"count = {shown(count)}: must be an integer, at least 2")
         step = (stop - start) / (count - 1)
     if not 1 <= count <= MOST_VALUES or stop < start:
@@ -104,7 +105,7 @@ def read_servers(value: object) -> tuple[int | None, ...]:
     """
     items: list[Any] = list(value) if isinstance(value, (list, tuple)) else [value]
     for item in items:
-        if item != "limit" and (isinstance(item, bool) or not isinstance(item, int) or item < 1):
+        if item != "limit" and (not is_whole(item) or item < 1):
             raise ValueError(f"{shown(item)}: must be an integer, at least 1, or the word limit")
     if not items or len(set(items)) < len(items):
         raise ValueError(f"{shown(value)}: must hold at least one number of servers, each once")
