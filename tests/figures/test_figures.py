@@ -64,7 +64,6 @@ def drawn(
     else:
         cube = cube_of(by_load=width == "column", arrival_rates=[0.3, 0.9])
     figure = figures.draw(kind, cube, {"width": width, "title": "A title"})
-    figure.canvas.draw()
     assert figure.get_figwidth() == {"column": 3.4, "page": 7.0}[width]
     return kind, figure
 
