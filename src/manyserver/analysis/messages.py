@@ -1,4 +1,4 @@
-"""Messages per customer at a point of a cube, also in the limit."""
+"""Messages per job at a point of a cube, also in the limit."""
 
 import json
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ MESSAGES = "messages_per_job"
 
 
 def messages_at(point: "xr.Dataset") -> tuple[float, float]:
-    """Return the messages per customer, and their 95 % half-width.
+    """Return the messages per job, and their 95 % half-width.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ def exact(
     values["n_states"] = len(law.probabilities)
     if margin is not None:
         values["stability_margin"] = margin
-    values["messages_per_job"] = _messages_per_customer(law, policy)
+    values["messages_per_job"] = _messages_per_job(law, policy)
     if isinstance(law.states, RoutedStates):
         values |= router_measures(law, law.states)
     if moments:
@@ -141,7 +141,7 @@ def _joining(law: StationaryLaw) -> tuple[np.ndarray, float]:
     return _by_class(law, arrivals.server, level, accepted), float(flow[arrivals.blocked].sum())
 
 
-def _messages_per_customer(law: StationaryLaw, policy: Policy) -> float:
+def _messages_per_job(law: StationaryLaw, policy: Policy) -> float:
     joining, blocked = _joining(law)
     leaving = law.system.speeds[:, None] * _occupancy(law)
     leaving[:, 0] = 0.0

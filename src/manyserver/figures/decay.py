@@ -36,7 +36,7 @@ LABELS = {
     EMPTY: "Router empty, $P_e$",
     WAITING: "Waiting, $P_w$",
     BLOCKING: "Blocking, $P_b$",
-    MESSAGES: "Messages\nper customer, $m$",
+    MESSAGES: "Messages\nper job, $m$",
 }
 TEXT_WIDTH = 0.7
 """Part of the width of a panel that exponents may take."""

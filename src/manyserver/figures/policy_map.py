@@ -35,7 +35,7 @@ class Options(FigureOptions):
     quantity: Literal["sojourn_mean", "jobs_per_server", "waiting_probability"] = "sojourn_mean"
     """The variable of which the least wins."""
     most_messages: float | None = Field(default=None, ge=0)
-    """Policies that need more messages per customer at a point do not take part there."""
+    """Policies that need more messages per job at a point do not take part there."""
 
 
 @dataclass(frozen=True)

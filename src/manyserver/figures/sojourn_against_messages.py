@@ -104,7 +104,7 @@ class SojournAgainstMessagesFigure(FigureKind[Options]):
             len(kept),
             options.width,
             height=HEIGHT,
-            x_label="Messages per customer, $m$",
+            x_label="Messages per job, $m$",
             y_label=style.variable_label(options.quantity),
             sharex=True,
         )

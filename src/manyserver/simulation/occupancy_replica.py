@@ -143,6 +143,6 @@ class OccupancyReplica(OnCounts):
         return bool(done)
 
     def own_outputs(self, batches: Measured, controls: Controls | None) -> dict[str, Estimate]:
-        """Estimate the messages per customer."""
+        """Estimate the messages per job."""
         sampling = self.policy.sampling(self.system)
         return {"messages_per_job": messages_per_job(self.system, sampling, batches)}
