@@ -143,8 +143,18 @@ def test_fluid_refuses_nonsense(arguments: tuple, message: str) -> None:
         fluid(*arguments)
 
 
+@pytest.mark.parametrize("beta", [0.1, 1.0, 3.0])
+def test_separatrix_parts_the_paths_that_reach_the_axis(beta: float) -> None:
+    x1 = -np.geomspace(1e-3, 1e3, 30)
+    height = gamma_curve(x1, beta, beta)
+    assert gamma_curve(0.0, beta, beta) == beta
+    for factor, reaches in ((1 + 1e-9, True), (1 - 1e-9, False)):
+        times = hitting_time(np.stack([x1, factor * height], axis=-1), beta)
+        assert (np.isfinite(times) == reaches).all()
+
+
 def test_gamma_curve_refuses_nonsense() -> None:
-    with pytest.raises(ValueError, match=r"kappa = 1.0: must be greater than beta = 1"):
-        gamma_curve(-1.0, 1.0, 1.0)
+    with pytest.raises(ValueError, match=r"kappa = 0.9: must be at least beta = 1"):
+        gamma_curve(-1.0, 0.9, 1.0)
     with pytest.raises(ValueError, match=r"x1 = 1.0: must be finite and at most 0"):
         gamma_curve(1.0, 2.0, 1.0)

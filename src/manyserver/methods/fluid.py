@@ -16,9 +16,9 @@ __all__ = ["Fluid", "Options"]
 class Options(Strict):
     """Options of the fluid model."""
 
-    levels: tuple[float, ...] = Field(default=(1.5, 2.0, 3.0), min_length=1)
-    """Levels kappa over beta, greater than 1, of the curves Gamma; the Stein equation is solved
-    for the first."""
+    levels: tuple[float, ...] = Field(default=(1.0, 1.5, 2.0, 3.0), min_length=1)
+    """Levels kappa over beta, at least 1, of the curves Gamma, of which that of 1 is the
+    separatrix; the Stein equation is solved for the first that is greater."""
     reach: float = Field(default=4.0, gt=0)
     """How far the grid goes in both directions."""
 

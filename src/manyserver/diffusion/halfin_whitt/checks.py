@@ -28,11 +28,12 @@ def check_n(n: object, beta: float) -> int:
     return number
 
 
-def check_level(kappa: object, beta: float) -> float:
-    """Return a level kappa > beta, or raise ValueError."""
+def check_level(kappa: object, beta: float, *, closed: bool = False) -> float:
+    """Return a level kappa > beta, or kappa >= beta if `closed`, or raise ValueError."""
     number = checked_number("kappa", kappa, -math.inf)
-    if number <= beta:
-        raise ValueError(f"kappa = {kappa!r}: must be greater than beta = {beta:g}")
+    if number < beta or (number == beta and not closed):
+        allowed = "at least" if closed else "greater than"
+        raise ValueError(f"kappa = {kappa!r}: must be {allowed} beta = {beta:g}")
     return number
 
 

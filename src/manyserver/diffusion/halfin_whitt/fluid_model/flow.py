@@ -39,6 +39,8 @@ __all__ = ["Hit", "first_hit", "fluid", "gamma_curve", "hitting_time", "time_bel
 POLISH = 2
 """Newton steps after Lambert's W."""
 NEAR_BRANCH = 1e-4
+TANGENT = 1e-12
+"""Smallest slope of an equation whose root is polished."""
 
 
 def fluid(x: ArrayLike, t: ArrayLike, beta: float) -> np.ndarray:
@@ -144,7 +146,7 @@ def gamma_curve(x1: ArrayLike, kappa: float, beta: float) -> np.ndarray:
     x1 : array_like
         First coordinate of the start, at most 0, scaled by :math:`\sqrt n`.
     kappa : float
-        Height at the axis, greater than `beta`.
+        Height at the axis, at least `beta`.
     beta : float
         Spare capacity, > 0.
 
@@ -152,7 +154,8 @@ def gamma_curve(x1: ArrayLike, kappa: float, beta: float) -> np.ndarray:
     -------
     numpy.ndarray
         Second coordinate of the start. The curve falls to `kappa` at ``x1 = 0``; paths that start
-        above it reach the axis above `kappa`.
+        above it reach the axis above `kappa`. With `kappa` equal to `beta` it is the separatrix:
+        paths that start below it never reach the axis, but come to rest with idle servers.
 
     Raises
     ------
@@ -161,7 +164,7 @@ def gamma_curve(x1: ArrayLike, kappa: float, beta: float) -> np.ndarray:
 
     Notes
     -----
-    The curve :math:`\Gamma^{(\kappa)}` of arXiv:1801.05121 (Lemma 8). With eta the time to reach
+    The curve :math:`\Gamma^{(\kappa)}` of arXiv:1801.05121 (Lemma 5). With eta the time to reach
     the axis, :math:`\eta = \beta/\kappa + W_0(-\frac{X_1+\beta}{\kappa}e^{-\beta/\kappa})` and
     the height is :math:`\kappa e^\eta`.
 
@@ -169,17 +172,26 @@ def gamma_curve(x1: ArrayLike, kappa: float, beta: float) -> np.ndarray:
     --------
     >>> gamma_curve([0.0, -1.0, -10.0], kappa=2.0, beta=1.0).round(6)
     array([2.      , 3.297443, 8.98168 ])
+    >>> gamma_curve([0.0, -1.0, -10.0], kappa=1.0, beta=1.0).round(6)
+    array([1.      , 2.718282, 8.174365])
     """
     beta = check_beta(beta)
-    kappa = check_level(kappa, beta)
+    kappa = check_level(kappa, beta, closed=True)
     start = checked_array("x1", x1, "finite numbers")
     if not (np.isfinite(start) & (start <= 0)).all():
         raise ValueError(f"x1 = {x1!r}: must be finite and at most 0")
     ratio = beta / kappa
-    eta = ratio + lambertw(-(start + beta) / kappa * np.exp(-ratio)).real
+    # Rounding must not pass the branch point, where the separatrix touches the axis.
+    argument = np.maximum(-(start + beta) / kappa * np.exp(-ratio), -np.exp(-1.0))
+    eta = np.maximum(ratio + np.nan_to_num(lambertw(argument).real, nan=-1.0), 0.0)
     for _ in range(POLISH):
         decayed = (start + beta) * np.exp(-eta)
-        eta = np.maximum(eta - (kappa * eta - beta + decayed) / (kappa - decayed), 0.0)
+        slope = kappa - decayed
+        # On the axis the separatrix is tangent to it.
+        change = np.divide(
+            kappa * eta - beta + decayed, slope, out=np.zeros_like(eta), where=slope > TANGENT
+        )
+        eta = np.maximum(eta - change, 0.0)
     return np.asarray(kappa * np.exp(eta))
 
 

@@ -33,15 +33,16 @@ def portrait(beta: float, *, levels: Sequence[float], reach: float = 4.0) -> xr.
     beta : float
         Spare capacity, > 0.
     levels : sequence of float
-        Levels kappa, each greater than `beta`, of the curves :math:`\Gamma^{(\kappa)}`.
+        Levels kappa, each at least `beta` and one greater, of the curves
+        :math:`\Gamma^{(\kappa)}`; that of `beta` is the separatrix.
     reach : float
         Side of the square, scaled by :math:`\sqrt n`.
 
     Returns
     -------
     xarray.Dataset
-        ``excess_cost`` (x1, x2): the solution of the Stein equation for the first level, on the
-        grid ``y1_grid`` (x1), ``y2_grid`` (x2); ``gamma_curve`` (curve, x1) for every
+        ``excess_cost`` (x1, x2): the solution of the Stein equation for the first level above beta,
+        on the grid ``y1_grid`` (x1), ``y2_grid`` (x2); ``gamma_curve`` (curve, x1) for every
         ``curve_level`` (curve); ``fluid_y1`` and ``fluid_y2`` (path, step): paths from the left
         and upper sides of the square, at equal steps of time; ``excess_level``.
 
@@ -52,7 +53,7 @@ def portrait(beta: float, *, levels: Sequence[float], reach: float = 4.0) -> xr.
 
     Notes
     -----
-    Eq. (4.1), (4.14) and Lemma 8 of arXiv:1801.05121.
+    Eq. (4.1), (4.14) and Lemma 5 of arXiv:1801.05121.
 
     Examples
     --------
@@ -62,10 +63,12 @@ def portrait(beta: float, *, levels: Sequence[float], reach: float = 4.0) -> xr.
     beta = check_beta(beta)
     reach = checked_number("reach", reach)
     y1, y2 = np.linspace(-reach, 0, GRID), np.linspace(0, reach, GRID)
-    levels = checked_array("levels", levels, "numbers greater than beta, at least one").tolist()
-    if not isinstance(levels, list) or not levels:
-        raise refusal("levels", levels, "a list of numbers greater than beta, at least one")
-    solution = SteinSolution(beta, levels[0])
+    allowed = "a list of numbers from beta on, at least one greater than beta"
+    levels = checked_array("levels", levels, allowed).tolist()
+    above_beta = [level for level in levels if level > beta] if isinstance(levels, list) else []
+    if not above_beta:
+        raise refusal("levels", levels, allowed)
+    solution = SteinSolution(beta, above_beta[0])
     grid = np.stack(np.meshgrid(y1, y2, indexing="ij"), axis=-1)
     along = np.arange(1, PATHS + 1) / PATHS * reach
     left = np.stack([np.full(PATHS, -reach), along], axis=-1)
