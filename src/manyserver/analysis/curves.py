@@ -156,9 +156,12 @@ def system_of(point: "xr.Dataset") -> System:
     return System(float(point["arrival_rate"]), pools)
 
 
-def finite(curve: "xr.Dataset", method: str, variable: str) -> "xr.Dataset":
-    """Return the points at finite ``n_servers`` at which a method has a value of `variable`."""
-    here = curve.sel({METHOD: method})
+def finite(curve: "xr.Dataset", wanted: str | Role, variable: str) -> "xr.Dataset":
+    """Return the points at finite ``n_servers`` at which a method has a value of `variable`.
+
+    The method is given by its name or role.
+    """
+    here = curve.sel({METHOD: method_of(curve, wanted)})
     there = np.isfinite(here["n_servers"].values)
     if variable not in here:
         return here.isel(n_servers=np.zeros_like(there))
@@ -167,11 +170,11 @@ def finite(curve: "xr.Dataset", method: str, variable: str) -> "xr.Dataset":
     return here.isel(n_servers=there & known)
 
 
-def at_limit(curve: "xr.Dataset", method: str, variable: str) -> "xr.DataArray | None":
+def at_limit(curve: "xr.Dataset", wanted: str | Role, variable: str) -> "xr.DataArray | None":
     """Return `variable` in the limit; None if there is no such point or it has no value."""
     if np.inf not in curve["n_servers"].values or variable not in curve:
         return None
-    value = curve[variable].sel({METHOD: method, "n_servers": np.inf})
+    value = curve[variable].sel({METHOD: method_of(curve, wanted), "n_servers": np.inf})
     return value if np.isfinite(value.values).any() else None
 
 

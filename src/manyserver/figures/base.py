@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, Field
 
-from manyserver.analysis.curves import each_jobs, points, rate_dimension, select
+from manyserver.analysis.curves import each_jobs, method_of, points, rate_dimension, select
 from manyserver.analysis.kinds import Kind
-from manyserver.methods import METHOD
+from manyserver.methods import METHOD, Role
 from manyserver.study.config.base import Strict
 
 if TYPE_CHECKING:
@@ -185,15 +185,21 @@ def _as_systems(parts: "list[xr.Dataset]") -> "xr.Dataset":
 
 
 def read(
-    cube: "xr.Dataset", variable: str, dimension: str, method: str, n_servers: float | None = None
+    cube: "xr.Dataset",
+    variable: str,
+    dimension: str,
+    wanted: str | Role,
+    n_servers: float | None = None,
 ) -> Curve:
     """Read `variable` along `dimension` from a slice that has no other dimension left.
 
-    A method or number of servers that the cube does not hold gives missing values.
+    The method is given by its name or role. One that the cube does not hold gives missing values,
+    and so does such a number of servers.
     """
     x = np.asarray(cube[dimension].values, dtype=float)
     missing = Curve(x, np.full(x.size, np.nan), np.zeros(x.size))
-    if method not in cube[METHOD].values or variable not in cube:
+    method = method_of(cube, wanted)
+    if not method or variable not in cube:
         return missing
     part = cube.sel({METHOD: method})
     if n_servers is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field
 
-from manyserver.analysis.curves import NORMAL_QUANTILE, rate_dimension
+from manyserver.analysis.curves import NORMAL_QUANTILE, method_of, rate_dimension
 from manyserver.figures.base import Curve, FigureKind, FigureOptions, chosen, served
 from manyserver.fits.convergence import Series
 from manyserver.fits.finite_size import bias_series, expected_coefficient
@@ -18,7 +18,7 @@ from manyserver.fits.fluctuation import (
     expected_variance,
     variances,
 )
-from manyserver.methods import METHOD
+from manyserver.methods import Role
 from manyserver.statistics.rates import Rate, power_law
 
 if TYPE_CHECKING:
@@ -74,21 +74,21 @@ class ConvergenceFigure(FigureKind[Options]):
 
     def needs(self, study: "Supply", options: Options) -> Iterator[str]:
         """Yield what the study lacks, such as finite systems."""
-        lack = study.lacks("simulation", "exact")
+        lack = study.lacks(Role.SIMULATION, Role.EXACT)
         known = {
-            "bias": not study.lacks("mean_field"),
+            "bias": not study.lacks(Role.LIMIT),
             # Variances of numbers of jobs are not measured where jobs are followed.
             "fluctuation": not study.simulates_jobs
-            and not (study.lacks("simulation") and study.lacks("exact", moments=True)),
+            and not (study.lacks(Role.SIMULATION) and study.lacks(Role.EXACT, moments=True)),
         }
         yield lack
         if not lack and not any(known[show] for show in options.show):
             if "bias" in options.show:
-                yield study.lacks("mean_field")
+                yield study.lacks(Role.LIMIT)
             elif study.simulates_jobs:
                 yield "show: bias, with the key jobs"
             else:
-                yield study.lacks("exact", moments=True)
+                yield study.lacks(Role.EXACT, moments=True)
 
     def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
         """Draw one column per system and policy, one curve per arrival rate or load.
@@ -194,29 +194,30 @@ def _draw_panel(
 
 def _curves(here: "xr.Dataset", show: Show, options: Options) -> Iterator[_Drawn]:
     """Yield what is drawn for every arrival rate."""
-    methods = here[METHOD].values
     for place in range(here.sizes[rate_dimension(here)]):
         there = here.isel({rate_dimension(here): place})
         found = {}
-        for method in ("simulation", "exact"):
-            series = _series(there, show, options, method) if method in methods else None
-            found[method] = (np.empty(0), np.empty(0), None) if series is None else series
-        x, y, errors = found["simulation"]
+        for role in (Role.SIMULATION, Role.EXACT):
+            series = _series(there, show, options, role)
+            found[role] = (np.empty(0), np.empty(0), None) if series is None else series
+        x, y, errors = found[Role.SIMULATION]
         yield _Drawn(
             _curve(x, y, errors),
-            _curve(*found["exact"]),
+            _curve(*found[Role.EXACT]),
             _coefficient(there, show, options),
             power_law(x, y, errors) if len(x) else None,
         )
 
 
-def _series(there: "xr.Dataset", show: Show, options: Options, method: str) -> Series | None:
+def _series(there: "xr.Dataset", show: Show, options: Options, role: Role) -> Series | None:
+    if not method_of(there, role):
+        return None
     if show == "bias":
-        if "mean_field" not in there[METHOD].values:
+        if not method_of(there, Role.LIMIT):
             return None
-        return bias_series(there, options.quantity, method, "mean_field")
+        return bias_series(there, options.quantity, role, Role.LIMIT)
     at_level, variable = _fluctuation(there, options)
-    series = variances(at_level, variable, method)
+    series = variances(at_level, variable, role)
     return None if series is None else deviations(series)
 
 
@@ -224,7 +225,7 @@ def _coefficient(there: "xr.Dataset", show: Show, options: Options) -> float:
     if show == "bias":
         return expected_coefficient(there, options.quantity)
     at_level, variable = _fluctuation(there, options)
-    return float(np.sqrt(expected_variance(at_level, variable, "refined_mean_field")))
+    return float(np.sqrt(expected_variance(at_level, variable, Role.EXPANSION)))
 
 
 def _fluctuation(there: "xr.Dataset", options: Options) -> tuple["xr.Dataset", str]:

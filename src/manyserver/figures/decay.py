@@ -11,6 +11,7 @@ from manyserver.analysis.curves import NORMAL_QUANTILE, points, rate_dimension, 
 from manyserver.analysis.messages import MESSAGES
 from manyserver.figures.base import Curve, FigureKind, FigureOptions, chosen
 from manyserver.fits.decay import Theory, can_vanish, fit, series, theory
+from manyserver.methods import Role
 from manyserver.model import System
 from manyserver.statistics.decay import Decay
 from manyserver.statistics.erlang import erlang_b, erlang_c
@@ -91,7 +92,7 @@ class DecayFigure(FigureKind[Options]):
 
     def needs(self, study: "Supply", options: Options) -> Iterator[str]:
         """Yield what the study lacks, such as finite systems."""
-        lack = study.lacks("simulation", "exact")
+        lack = study.lacks(Role.SIMULATION, Role.EXACT)
         yield lack
         if not lack and not any(can_vanish(study, name) for name in options.show):
             yield f"a policy, or buffers, with which there is {' or '.join(options.show)}"
@@ -212,7 +213,7 @@ def _draw_panel(
     lines = []
     for place, look in enumerate(looks):
         curve = here.isel(policy=place)
-        simulated, exact = (_curve(curve, quantity, name) for name in ("simulation", "exact"))
+        simulated, exact = (_curve(curve, quantity, name) for name in (Role.SIMULATION, Role.EXACT))
         seen = simulated.values > simulated.half_widths
         used.simulated |= marks.markers(axes, simulated.at(seen), look)
         used.bounds |= marks.upper_bounds(axes, simulated.at(~seen), look)
@@ -232,9 +233,9 @@ def _draw_panel(
         marks.corner_text(axes, "exponent", lines, left=True)
 
 
-def _curve(curve: "xr.Dataset", quantity: str, method: str) -> Curve:
+def _curve(curve: "xr.Dataset", quantity: str, role: Role) -> Curve:
     """Return what was seen by a method, without points at which nothing was."""
-    found = series(curve, quantity, method, "")
+    found = series(curve, quantity, role, "")
     if found is None:
         return Curve(np.empty(0), np.empty(0), np.empty(0))
     x, y, errors = found
@@ -263,8 +264,8 @@ def _exponent(curve: "xr.Dataset", quantity: str, expected: Theory, law: str) ->
     if law == "auto" and np.isfinite([expected.decay, expected.exponent]).any():
         law = "exponential" if np.isfinite(expected.decay) else "power"
     found: list[Decay] = []
-    for method in ("simulation", "exact"):
-        data = series(curve, quantity, method, "")
+    for role in (Role.SIMULATION, Role.EXACT):
+        data = series(curve, quantity, role, "")
         if data is not None:
             found.append(fit(data, expected, law))
     found = [one for one in found if one.rate.standard_error < LARGEST_ERROR]

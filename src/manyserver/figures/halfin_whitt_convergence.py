@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from manyserver.analysis.curves import at_limit, points, select
+from manyserver.analysis.curves import at_limit, method_of, methods_of, points, select
 from manyserver.figures.base import Curve, FigureKind, RegimeOptions, read
 from manyserver.fits.halfin_whitt_rates import (
     deviations,
@@ -15,7 +15,7 @@ from manyserver.fits.halfin_whitt_rates import (
     exponent,
     small_exponent,
 )
-from manyserver.methods import METHOD
+from manyserver.methods import Role
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["HalfinWhittConvergenceFigure", "Options"]
 
 Panel = Literal["mean", "wasserstein", "idle", "kolmogorov", "third", "bound"]
-LIMIT, EXACT, SIMULATION = "diffusion", "chain", "chain_simulation"
+LIMIT, EXACT, SIMULATION = Role.LIMIT, Role.EXACT, Role.SIMULATION
 MEAN = "scaled_waiting_mean"
 QUANTITIES = {
     "mean": MEAN,
@@ -36,7 +36,7 @@ QUANTITIES = {
     "idle": "q1_wasserstein",
     "kolmogorov": "q2_kolmogorov",
 }
-METHODS: dict[Panel, tuple[tuple[str, ...], ...]] = {
+METHODS: dict[Panel, tuple[tuple[Role, ...], ...]] = {
     "mean": ((EXACT, SIMULATION), (LIMIT,)),
     "wasserstein": ((EXACT,),),
     "idle": ((EXACT,),),
@@ -138,8 +138,7 @@ def _known(cube: "xr.Dataset", panel: Panel) -> bool:
     name = {"third": "q3_mean", "bound": MEAN}.get(panel, QUANTITIES.get(panel, ""))
     if name not in cube:
         return False
-    methods = set(cube[METHOD].values)
-    if not all(methods & set(names) for names in METHODS[panel]):
+    if not all(methods_of(cube, *roles) for roles in METHODS[panel]):
         return False
     return bool(np.isfinite(cube[name].values).any())
 
@@ -174,16 +173,16 @@ def _draw_deviation(axes: "Axes", cube: "xr.Dataset", panel: Panel, looks: "list
     return simulated
 
 
-def _series(here: "xr.Dataset", quantity: str, method: str) -> tuple | None:
-    if method not in here[METHOD].values:
+def _series(here: "xr.Dataset", quantity: str, role: Role) -> tuple | None:
+    if not method_of(here, role):
         return None
-    return deviations(here, quantity, method, LIMIT)
+    return deviations(here, quantity, role, LIMIT)
 
 
 def _draw_simulation(axes: "Axes", here: "xr.Dataset", look: "Look") -> bool:
     from manyserver.figures.drawing import marks
 
-    if SIMULATION not in here[METHOD].values or LIMIT not in here[METHOD].values:
+    if not (method_of(here, SIMULATION) and method_of(here, LIMIT)):
         return False
     in_limit = at_limit(here, LIMIT, MEAN)
     if in_limit is None:

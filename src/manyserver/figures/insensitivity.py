@@ -17,6 +17,7 @@ from manyserver.figures.base import (
     with_short_labels,
 )
 from manyserver.fits.insensitivity import expected_deviation
+from manyserver.methods import Role
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -61,8 +62,8 @@ class InsensitivityFigure(FigureKind[Options]):
     def needs(self, study: "Supply", options: Options) -> Iterator[str]:
         """Yield what the study lacks, such as job sizes."""
         yield study.lacks_jobs()
-        yield study.lacks("simulation")
-        yield study.lacks("mean_field")
+        yield study.lacks(Role.SIMULATION)
+        yield study.lacks(Role.LIMIT)
 
     def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
         """Draw one column per system and policy: deviations of means above, variances below.
@@ -144,8 +145,8 @@ def _draw_means(
     dimension = rate_dimension(parts[0])
     axes.axhline(0.0, color=marks.GREY, linewidth=0.6, zorder=1)
     for place, (part, look) in enumerate(zip(parts, looks, strict=True)):
-        limit = read(part, MEAN, dimension, "mean_field", np.inf)
-        curve = read(part, MEAN, dimension, "simulation", n_servers)
+        limit = read(part, MEAN, dimension, Role.LIMIT, np.inf)
+        curve = read(part, MEAN, dimension, Role.SIMULATION, n_servers)
         relative = Curve(
             _beside(curve.x, place, len(parts)),
             100 * (curve.values / limit.values - 1),
@@ -176,10 +177,10 @@ def _draw_variances(
     for part, look in zip(parts, looks, strict=True):
         if "size_scv" in part and np.isinf(part["size_scv"]):
             continue
-        line = read(part, VARIANCE, dimension, "mean_field", np.inf)
+        line = read(part, VARIANCE, dimension, Role.LIMIT, np.inf)
         if marks.theory(axes, line, look):
             used.theory.add(look.label)
-        curve = read(part, VARIANCE, dimension, "simulation", n_servers)
+        curve = read(part, VARIANCE, dimension, Role.SIMULATION, n_servers)
         _draw_markers(axes, curve, _reliable(part, n_servers), look, used)
 
 
@@ -199,7 +200,7 @@ def _beside(x: np.ndarray, place: int, count: int) -> np.ndarray:
 
 
 def _reliable(part: "xr.Dataset", n_servers: float) -> np.ndarray:
-    curve = read(part, "interval_reliable", rate_dimension(part), "simulation", n_servers)
+    curve = read(part, "interval_reliable", rate_dimension(part), Role.SIMULATION, n_servers)
     return np.asarray(curve.values != 0)
 
 

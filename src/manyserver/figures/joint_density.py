@@ -8,7 +8,7 @@ from pydantic import Field
 
 from manyserver.analysis.curves import select
 from manyserver.figures.base import FigureKind, RegimeOptions, slices
-from manyserver.methods import METHOD
+from manyserver.methods import METHOD, Role
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,7 +42,7 @@ class JointDensityFigure(FigureKind[Options]):
 
     def needs(self, study: "Supply", options: Options) -> Iterator[str]:
         """Yield what the study lacks, such as joint laws."""
-        yield study.lacks("chain", "diffusion", joint=True)
+        yield study.lacks(Role.EXACT, Role.LIMIT, joint=True)
 
     def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
         """Draw densities as colours, one panel per beta and number of servers.

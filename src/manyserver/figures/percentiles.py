@@ -9,6 +9,7 @@ from pydantic import Field
 from manyserver.analysis.curves import rate_dimension, select
 from manyserver.figures.base import FigureKind, FigureOptions, chosen, finite_servers, read, served
 from manyserver.fits.targets import lacks_percentiles
+from manyserver.methods import Role
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -82,8 +83,10 @@ class PercentilesFigure(FigureKind[Options]):
             for axes, place in zip(marks.without_spare(row, len(shown)), shown, strict=True):
                 for policy, look in enumerate(looks):
                     here = cube.isel(system=system, policy=policy, quantile=place)
-                    line = read(here, QUANTITY, dimension, "mean_field", np.inf)
-                    simulated = read(here, QUANTITY, dimension, "simulation", n_servers or np.nan)
+                    line = read(here, QUANTITY, dimension, Role.LIMIT, np.inf)
+                    simulated = read(
+                        here, QUANTITY, dimension, Role.SIMULATION, n_servers or np.nan
+                    )
                     limit |= marks.theory(axes, line, look)
                     finite |= marks.markers(axes, simulated, look)
                 axes.set_yscale("log")

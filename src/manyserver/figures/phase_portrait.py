@@ -7,7 +7,7 @@ import numpy as np
 
 from manyserver.analysis.curves import select
 from manyserver.figures.base import FigureKind, RegimeOptions, slices
-from manyserver.methods import METHOD
+from manyserver.methods import METHOD, Role
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,7 +41,7 @@ class PhasePortraitFigure(FigureKind[Options]):
 
     def needs(self, study: "Supply", options: Options) -> Iterator[str]:
         """Yield what the study lacks, such as the fluid model."""
-        yield study.lacks("fluid")
+        yield study.lacks(Role.PATHS)
 
     def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
         """Draw fluid paths with arrows, the curves Gamma, and contours of f*, one panel per beta.

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from manyserver.analysis.curves import rate_dimension
+from manyserver.analysis.curves import method_of, rate_dimension
 from manyserver.analysis.messages import messages_at
 from manyserver.figures.base import FigureKind, FigureOptions, chosen, served
-from manyserver.methods import METHOD
+from manyserver.methods import METHOD, Role
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -102,7 +102,7 @@ class PolicyMapFigure(FigureKind[Options]):
 
     def needs(self, study: "Supply", options: Options) -> Iterator[str]:
         """Yield what the study lacks, such as a simulation or the mean field."""
-        yield study.lacks("mean_field", "simulation")
+        yield study.lacks(Role.LIMIT, Role.SIMULATION)
 
     def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
         """Draw one panel per system; a cell for every load or arrival rate and number of servers.
@@ -168,8 +168,8 @@ def _races(here: "xr.Dataset", options: Options) -> dict[tuple[int, int], Winner
     dimension = rate_dimension(here)
     found: dict[tuple[int, int], Winner] = {}
     for row, n_servers in enumerate(_servers(here)):
-        method = "mean_field" if np.isinf(n_servers) else "simulation"
-        if method not in here[METHOD].values:
+        method = method_of(here, Role.LIMIT if np.isinf(n_servers) else Role.SIMULATION)
+        if not method:
             continue
         there = here.sel({METHOD: method, "n_servers": n_servers})
         for column in range(here.sizes[dimension]):

@@ -14,6 +14,7 @@ from manyserver.fits.propagation_of_chaos import (
     expected_dependence,
     pairs,
 )
+from manyserver.methods import Role
 from manyserver.statistics.rates import power_law
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class PropagationOfChaosFigure(FigureKind[Options]):
 
     def needs(self, study: "Supply", options: Options) -> Iterator[str]:
         """Yield what the study lacks, such as covariances."""
-        yield study.lacks("simulation", "exact", moments=True)
+        yield study.lacks(Role.SIMULATION, Role.EXACT, moments=True)
 
     def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
         """Draw one panel per system, policy and pair of pools, one curve per arrival rate or load.
@@ -108,7 +109,7 @@ class PropagationOfChaosFigure(FigureKind[Options]):
 def _draw_theory(axes: "Axes", there: "xr.Dataset", pair: tuple[int, int], look: "Look") -> bool:
     from manyserver.figures.drawing import marks
 
-    constant = expected_dependence(there, pair, "refined_mean_field", "mean_field")
+    constant = expected_dependence(there, pair, Role.EXPANSION, Role.LIMIT)
     x = there["n_servers"].values
     x = x[np.isfinite(x)]
     return marks.theory(axes, Curve(x, constant / x, np.zeros(x.size)), look)
@@ -118,7 +119,7 @@ def _simulated(there: "xr.Dataset", pair: tuple[int, int]) -> tuple[Curve, str]:
     """Return the simulated curve, and its slope as text."""
     from manyserver.figures.drawing import style
 
-    series = dependence(there, pair, "simulation")
+    series = dependence(there, pair, Role.SIMULATION)
     if series is None:
         return _nothing(), ""
     x, y, errors = series
@@ -131,7 +132,7 @@ def _simulated(there: "xr.Dataset", pair: tuple[int, int]) -> tuple[Curve, str]:
 
 
 def _exact(there: "xr.Dataset", pair: tuple[int, int]) -> Curve:
-    series = dependence(there, pair, "exact")
+    series = dependence(there, pair, Role.EXACT)
     if series is None:
         return _nothing()
     return Curve(series[0], series[1], np.zeros(series[0].size)).known

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from manyserver.analysis.curves import rate_dimension
+from manyserver.analysis.curves import method_of, rate_dimension
 from manyserver.figures.base import (
     Curve,
     FigureKind,
@@ -17,7 +17,7 @@ from manyserver.figures.base import (
     slices,
 )
 from manyserver.fits.tail_growth import expected_growth, growth
-from manyserver.methods import METHOD
+from manyserver.methods import METHOD, Role
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -56,7 +56,7 @@ class QueueTailsFigure(FigureKind[Options]):
 
     def needs(self, study: "Supply", options: Options) -> Iterator[str]:
         """Yield what the study lacks, such as a simulation or the mean field."""
-        yield study.lacks("mean_field", "simulation")
+        yield study.lacks(Role.LIMIT, Role.SIMULATION)
 
     def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
         """Draw ``-log(queue_tail)`` against the level, one panel per system, policy and rate.
@@ -108,8 +108,8 @@ class QueueTailsFigure(FigureKind[Options]):
 
 def _curves(here: "xr.Dataset", n_servers: float | None) -> tuple[Curve, Curve, np.ndarray]:
     """Return ``-log(queue_tail)`` in the limit, and as simulated with its bars."""
-    log_tail = read(here, "queue_log_tail", "level", "mean_field", np.inf)
-    tail = read(here, "queue_tail", "level", "simulation", n_servers or np.nan)
+    log_tail = read(here, "queue_log_tail", "level", Role.LIMIT, np.inf)
+    tail = read(here, "queue_tail", "level", Role.SIMULATION, n_servers or np.nan)
     tail = tail.at((tail.x > 0) & (tail.values > tail.half_widths))
     simulated = Curve(tail.x, -np.log(tail.values), np.zeros(tail.x.size))
     relative = tail.half_widths / tail.values
@@ -124,9 +124,10 @@ def _curves(here: "xr.Dataset", n_servers: float | None) -> tuple[Curve, Curve, 
 def _write_growth(axes: "Axes", here: "xr.Dataset", looks: "list[Look]") -> None:
     from manyserver.figures.drawing import marks, style
 
-    if "mean_field" not in here[METHOD].values or np.inf not in here["n_servers"].values:
+    limit = method_of(here, Role.LIMIT)
+    if not limit or np.inf not in here["n_servers"].values:
         return
-    point = here.sel({METHOD: "mean_field", "n_servers": np.inf})
+    point = here.sel({METHOD: limit, "n_servers": np.inf})
     periods = expected_growth(point).period
     lines = []
     for pool, (period, look) in enumerate(zip(periods, looks, strict=False)):

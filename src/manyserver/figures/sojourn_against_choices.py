@@ -16,6 +16,7 @@ from manyserver.figures.base import (
     read,
     slices,
 )
+from manyserver.methods import Role
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -48,7 +49,7 @@ class SojournAgainstChoicesFigure(FigureKind[Options]):
 
     def needs(self, study: "Supply", options: Options) -> Iterator[str]:
         """Yield what the study lacks, such as a policy with d."""
-        yield study.lacks("mean_field", "simulation")
+        yield study.lacks(Role.LIMIT, Role.SIMULATION)
         told = (point.subject.parameters["policy"] for point in study.chosen)
         if all(_same_d(parameters) is None for parameters in told):
             yield "policies that look at the same number d of servers in every pool"
@@ -87,15 +88,15 @@ class SojournAgainstChoicesFigure(FigureKind[Options]):
         )
         limit = finite = False
         for here, axes in zip(parts, panels, strict=True):
-            for method, n in (("mean_field", np.inf), ("simulation", n_servers or np.nan)):
+            for role, n in ((Role.LIMIT, np.inf), (Role.SIMULATION, n_servers or np.nan)):
                 curves = [
-                    _curve(here, members, options.quantity, method, n)
+                    _curve(here, members, options.quantity, role, n)
                     for members in families.values()
                 ]
                 if options.relative:
                     curves = [curve.relative_to(curves[0]) for curve in curves]
                 for curve, look in zip(curves, looks, strict=True):
-                    if method == "mean_field":
+                    if role is Role.LIMIT:
                         limit |= marks.theory(axes, curve, look)
                     else:
                         finite |= marks.markers(axes, curve, look)
@@ -139,9 +140,9 @@ def _curve(
     here: "xr.Dataset",
     members: list[tuple[int, int]],
     quantity: str,
-    method: str,
+    role: Role,
     n_servers: float,
 ) -> Curve:
     d = np.array([count for count, _ in members], dtype=float)
     there = here.isel(policy=[place for _, place in members]).assign_coords(policy=d)
-    return read(there, quantity, "policy", method, n_servers)
+    return read(there, quantity, "policy", role, n_servers)

@@ -17,6 +17,7 @@ from manyserver.figures.base import (
     served,
     shortened,
 )
+from manyserver.methods import Role
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,7 +58,7 @@ class SojournAgainstLoadFigure(FigureKind[Options]):
 
     def needs(self, study: "Supply", options: Options) -> Iterator[str]:
         """Yield what the study lacks, such as a simulation or the mean field."""
-        yield study.lacks("mean_field", "simulation")
+        yield study.lacks(Role.LIMIT, Role.SIMULATION)
         drawn = options.policies
         if drawn is not None and options.baseline is not None and options.baseline not in drawn:
             yield f"its baseline {options.baseline!r} among its policies"
@@ -120,8 +121,8 @@ class SojournAgainstLoadFigure(FigureKind[Options]):
 
 def _curves(cube: "xr.Dataset", quantity: str, n_servers: float | None) -> tuple[Curve, Curve]:
     dimension = rate_dimension(cube)
-    limit = read(cube, quantity, dimension, "mean_field", np.inf)
-    return limit, read(cube, quantity, dimension, "simulation", n_servers or np.nan)
+    limit = read(cube, quantity, dimension, Role.LIMIT, np.inf)
+    return limit, read(cube, quantity, dimension, Role.SIMULATION, n_servers or np.nan)
 
 
 def _baseline(cube: "xr.Dataset", options: Options) -> int | None:

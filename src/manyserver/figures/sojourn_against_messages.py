@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from manyserver.analysis.curves import rate_dimension
+from manyserver.analysis.curves import method_of, rate_dimension
 from manyserver.analysis.messages import messages_at
 from manyserver.figures.base import Curve, FigureKind, FigureOptions, chosen, finite_servers, slices
-from manyserver.methods import METHOD
+from manyserver.methods import METHOD, Role
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -69,7 +69,7 @@ class SojournAgainstMessagesFigure(FigureKind[Options]):
     def needs(self, study: "Supply", options: Options) -> Iterator[str]:
         """Yield what the study lacks, such as messages."""
         # Messages are not counted where jobs are followed.
-        yield study.lacks("mean_field", *([] if study.simulates_jobs else ["simulation"]))
+        yield study.lacks(Role.LIMIT, *([] if study.simulates_jobs else [Role.SIMULATION]))
 
     def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
         """Draw one panel for every system and arrival rate, one point for every policy.
@@ -90,10 +90,9 @@ class SojournAgainstMessagesFigure(FigureKind[Options]):
         dimension = rate_dimension(cube)
         n_servers = finite_servers(cube, options.n_servers)
         parts = slices(cube, options.quantity, "system", dimension)
-        sizes = [("simulation", n_servers), ("mean_field", np.inf)]
+        sizes = [(Role.SIMULATION, n_servers), (Role.LIMIT, np.inf)]
         spots = [
-            {method: _spots(here, options.quantity, method, n) for method, n in sizes}
-            for here in parts
+            {role: _spots(here, options.quantity, role, n) for role, n in sizes} for here in parts
         ]
         kept = [place for place, found in enumerate(spots) if any(found.values())]
         if not kept:
@@ -114,14 +113,14 @@ class SojournAgainstMessagesFigure(FigureKind[Options]):
             here, found = parts[place], spots[place]
             axes.set_yscale(options.scale)
             axes.set_xscale("symlog", linthresh=1, linscale=0.8)
-            for method, those in found.items():
-                open_ones = method == "mean_field"
+            for role, those in found.items():
+                open_ones = role is Role.LIMIT
                 for spot in those:
                     _draw_spot(axes, spot, looks[families[spot.policy]], open_ones)
                     drawn.add(families[spot.policy])
                 limit |= open_ones and bool(those)
                 finite |= not open_ones and bool(those)
-            first = found["simulation"] or found["mean_field"]
+            first = found[Role.SIMULATION] or found[Role.LIMIT]
             _join(axes, first, families, looks)
             if options.front:
                 _draw_front(axes, first)
@@ -143,9 +142,10 @@ class SojournAgainstMessagesFigure(FigureKind[Options]):
         return figure
 
 
-def _spots(here: "xr.Dataset", quantity: str, method: str, n_servers: float | None) -> list[_Spot]:
+def _spots(here: "xr.Dataset", quantity: str, role: Role, n_servers: float | None) -> list[_Spot]:
     """Read all policies of one method at one number of servers."""
-    if method not in here[METHOD].values or n_servers not in here["n_servers"].values:
+    method = method_of(here, role)
+    if not method or n_servers not in here["n_servers"].values:
         return []
     there = here.sel({METHOD: method, "n_servers": n_servers})
     found = []

@@ -8,6 +8,7 @@ import numpy as np
 
 from manyserver.analysis.curves import rate_dimension
 from manyserver.figures.base import Curve, FigureKind, FigureOptions, chosen, read, served
+from manyserver.methods import Role
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -40,9 +41,9 @@ class SojournAgainstServersFigure(FigureKind[Options]):
 
     def needs(self, study: "Supply", options: Options) -> Iterator[str]:
         """Yield what the study lacks, such as a simulation."""
-        yield study.lacks("simulation")
+        yield study.lacks(Role.SIMULATION)
         if options.deviation:
-            lack = study.lacks("mean_field")
+            lack = study.lacks(Role.LIMIT)
             yield lack and f"deviation: false, or {lack}"
 
     def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
@@ -112,10 +113,10 @@ class SojournAgainstServersFigure(FigureKind[Options]):
 
 def _curve(here: "xr.Dataset", quantity: str) -> tuple[Curve, float]:
     finite = here.isel(n_servers=np.isfinite(here["n_servers"].values))
-    limit = read(here, quantity, "n_servers", "mean_field")
+    limit = read(here, quantity, "n_servers", Role.LIMIT)
     at_limit = limit.values[np.isinf(limit.x)]
     return (
-        read(finite, quantity, "n_servers", "simulation").known,
+        read(finite, quantity, "n_servers", Role.SIMULATION).known,
         float(at_limit[0]) if at_limit.size else np.nan,
     )
 

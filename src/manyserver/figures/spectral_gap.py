@@ -8,6 +8,7 @@ from pydantic import Field
 
 from manyserver.analysis.curves import select
 from manyserver.figures.base import Curve, FigureKind, RegimeOptions, read
+from manyserver.methods import Role
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Options", "SpectralGapFigure"]
 
-GAP, METHOD = "spectral_gap", "relaxation"
+GAP = "spectral_gap"
 SMALL_BETA = 2 / 9
 """Limit of the gap over beta**2, for small beta."""
 POINTS = 200
@@ -43,7 +44,7 @@ class SpectralGapFigure(FigureKind[Options]):
 
     def needs(self, study: "Supply", options: Options) -> Iterator[str]:
         """Yield what the study lacks, such as spectral gaps."""
-        yield study.lacks(METHOD)
+        yield study.lacks(Role.RELAXATION)
 
     def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
         """Draw the spectral gap, and its ratio to beta**2, over beta.
@@ -99,7 +100,7 @@ def _draw_panel(axes: "Axes", cube: "xr.Dataset", looks: "list[Look]", ratio: bo
     fine = np.linspace(betas[0], betas[-1], POINTS)
     known: list[float] = []
     for look, n in _named(cube, looks):
-        curve = read(cube, GAP, "beta", METHOD, n).known
+        curve = read(cube, GAP, "beta", Role.RELAXATION, n).known
         curve = Curve(curve.x, curve.values / (curve.x**2 if ratio else 1.0), curve.half_widths)
         known.extend(curve.values)
         if np.isinf(n):

@@ -132,7 +132,9 @@ def can_vanish(study: "Supply", quantity: str) -> bool:
     return quantity != MESSAGES or not study.simulates_jobs
 
 
-def series(curve: "xr.Dataset", quantity: str, method: str, limit: str) -> Series | None:
+def series(
+    curve: "xr.Dataset", quantity: str, method: str | Role, limit: str | Role
+) -> Series | None:
     """Return n, what vanishes and its standard errors, None if exact; None if nothing is seen."""
     if not method_of(curve, method):
         return None

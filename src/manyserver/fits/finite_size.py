@@ -20,6 +20,7 @@ from manyserver.fits.convergence import (
     Series,
     rows_of_order,
 )
+from manyserver.methods import Role
 from manyserver.statistics.rates import Rate, power_law
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ def bias(curve: "xr.Dataset", quantity: str, method: str, limit: str) -> Rate | 
     return None if series is None else power_law(*series)
 
 
-def bias_series(curve: "xr.Dataset", quantity: str, method: str, limit: str) -> Series | None:
+def bias_series(
+    curve: "xr.Dataset", quantity: str, method: str | Role, limit: str | Role
+) -> Series | None:
     """Return N, ``quantity(N) - quantity(limit)`` and its standard errors; None if missing."""
     here = finite(curve, method, quantity)
     in_limit = at_limit(curve, limit, quantity)

@@ -102,7 +102,7 @@ class FluctuationFit(Fit[Options]):
                 )
 
 
-def variances(there: "xr.Dataset", variable: str, method: str) -> Series | None:
+def variances(there: "xr.Dataset", variable: str, method: str | Role) -> Series | None:
     """Return N, the variance and its standard errors; None if there are none."""
     here = finite(there, method, variable)
     if not here.sizes["n_servers"]:

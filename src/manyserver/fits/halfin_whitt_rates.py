@@ -114,7 +114,9 @@ class HalfinWhittRatesFit(ConvergenceFit[Options]):
             yield from _comparison(curve, method)
 
 
-def deviations(curve: "xr.Dataset", quantity: str, method: str, limit: str) -> Series | None:
+def deviations(
+    curve: "xr.Dataset", quantity: str, method: str | Role, limit: str | Role
+) -> Series | None:
     """Return n, how far a quantity is from the limit, and its standard errors, None if exact.
 
     Values that the cut of the chain could have changed are NaN; None if there is no value.

@@ -111,7 +111,7 @@ def pairs(curve: "xr.Dataset") -> list[tuple[int, int]]:
     return [(one, other) for one in pools for other in pools if one <= other]
 
 
-def dependence(curve: "xr.Dataset", pair: tuple[int, int], method: str) -> Series | None:
+def dependence(curve: "xr.Dataset", pair: tuple[int, int], method: str | Role) -> Series | None:
     """Return N, the total variation and its standard errors; None if there is none."""
     if COVARIANCE not in curve or not method_of(curve, method):
         return None
