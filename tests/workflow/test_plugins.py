@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 CONFORM = (
+    "tests/figures/test_style.py",
     "tests/policies/test_policies.py",
     "tests/sizes/test_sizes.py",
     "tests/study/test_documentation.py",

@@ -1,8 +1,8 @@
 """How figures look: sizes, fonts, names, and one look per policy in all studies."""
 
 import json
-import zlib
 from collections.abc import Iterator, Sequence
+from colorsys import hls_to_rgb
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -85,6 +85,7 @@ _RC: dict[str, Any] = {
     "pdf.fonttype": 42,
 }
 
+Colour = tuple[float, float, float]
 _PALETTE = [*sns.color_palette("colorblind", 10), *sns.color_palette(["#332288", "#882255"])]
 _FAMILIES: dict[str, tuple[int, str, Any]] = {
     "scheme1": (0, "o", "-"),
@@ -101,6 +102,8 @@ _FAMILIES: dict[str, tuple[int, str, Any]] = {
     "threshold": (11, "p", (0, (2, 2, 6, 2))),
 }
 """Position in the palette, marker and line of every family of policies, the same in all studies."""
+FIRST_HUE, GOLDEN = 0.13, 0.618034
+"""Hue of the first policy of another package, and from one to the next: all are far apart."""
 _ORDER = (0, 3, 2, 1, 4, 5, 9, 7)
 """Positions in the palette of what has no order and no family."""
 _MARKERS = "osD^vP<>X*"
@@ -112,7 +115,7 @@ class Look:
     """Colour, marker and line of one curve, and what the legend calls it."""
 
     label: str
-    colour: tuple[float, float, float]
+    colour: Colour
     marker: str
     line: Any
     hollow: bool = False
@@ -181,7 +184,7 @@ def looks(cube: "xr.Dataset", without: tuple[str, ...] = ()) -> list[Look]:
             parameters = {key: parameters[key] for key in parameters if key not in without}
         colour, marker, line = family(name)
         nth = families[:place].count(name)
-        base = np.array(_PALETTE[colour])
+        base = np.array(colour)
         red, green, blue = base + (1 - base) * (1 - (1 - LIGHTER) ** nth)
         found.append(
             Look(
@@ -195,10 +198,23 @@ def looks(cube: "xr.Dataset", without: tuple[str, ...] = ()) -> list[Look]:
     return found
 
 
-def family(name: str) -> tuple[int, str, Any]:
-    """Return position in the palette, marker and line of a family, by its name alone."""
-    unknown = list(_FAMILIES.values())[zlib.crc32(name.encode()) % len(_FAMILIES)]
-    return _FAMILIES.get(name, unknown)
+def family(name: str) -> tuple[Colour, Any, Any]:
+    """Return colour, marker and line of a family, by its name alone.
+
+    Policies that are not of this package have some of their own, in alphabetical order.
+
+    Examples
+    --------
+    >>> family("one_of_a_package")[1]
+    (5, 1, 0)
+    """
+    if name in _FAMILIES:
+        place, marker, line = _FAMILIES[name]
+        return tuple(_PALETTE[place]), marker, line
+    others = sorted({*names(), name}.difference(_FAMILIES))
+    place = others.index(name)
+    hue = (FIRST_HUE + place * GOLDEN) % 1
+    return hls_to_rgb(hue, 0.4, 0.6), (place + 5, 1, 0), (0, (place + 2, 1, 1, 2))
 
 
 def rate_label(rate: float, dimension: str) -> str:
