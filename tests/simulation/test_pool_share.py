@@ -23,13 +23,13 @@ BOUNDED = [ms.Pool("1/2", "1/2", 3), ms.Pool("1/2", "3/2", 1)]
 def test_simulated_as_in_the_exact_chain(policy: Policy, pools: list[ms.Pool]) -> None:
     """4 standard errors of about 32 batches, 12 shares: a false alarm in 1000 seeds."""
     system = ms.System(0.6, pools, n_servers=4)
-    exact = ms.exact(system, policy, tolerance=1e-8).pool_share
+    exact = ms.exact(system, policy, tolerance=1e-6).pool_share
     assert exact.sum() == pytest.approx(1, abs=1e-14)
     for controlled in (False, True):
         result = ms.simulate(system, policy, horizon=4000, seed=5, control_variates=controlled)
         assert result.pool_share.sum() == pytest.approx(1, abs=1e-12)
         error = np.abs(result.pool_share - exact)
-        assert np.all(error <= 2 * result.pool_share_half_width + 1e-7)
+        assert np.all(error <= 2 * result.pool_share_half_width + 1e-5)
 
 
 def test_of_a_given_split() -> None:
