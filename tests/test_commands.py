@@ -7,13 +7,13 @@ import pytest
 from click.testing import CliRunner
 
 from manyserver.__main__ import main
-from manyserver.commands import SECTIONS, build, inspect
+from manyserver.commands import SECTIONS, build, inspect, one_point
 
 COMMANDS = {str(one.name): one for commands in SECTIONS.values() for one in commands}
 
 
 def test_every_command_is_in_one_section() -> None:
-    assert sorted(COMMANDS) == sorted([*build.__all__, *inspect.__all__])
+    assert sorted(COMMANDS) == sorted([*build.__all__, *inspect.__all__, *one_point.__all__])
     assert sum(map(len, SECTIONS.values())) == len(COMMANDS)
 
 
