@@ -77,5 +77,7 @@ def test_bad_input_is_named(function: object, beta: float, message: str) -> None
 
 
 def test_the_portrait_refuses_levels_below_beta() -> None:
-    with pytest.raises(ValueError, match=r"kappa = 0\.5: must be greater than beta = 1"):
-        ms.halfin_whitt.portrait(1.0, levels=[0.5])
+    with pytest.raises(ValueError, match=r"levels = \[1\.0\]: .*at least one greater than beta"):
+        ms.halfin_whitt.portrait(1.0, levels=[1.0])
+    with pytest.raises(ValueError, match=r"kappa = 0\.5: must be at least beta = 1"):
+        ms.halfin_whitt.portrait(1.0, levels=[2.0, 0.5])
