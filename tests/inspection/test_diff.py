@@ -58,6 +58,21 @@ def test_what_is_compared_follows_from_its_purpose(model: str, tmp_path: Path) -
         assert differing([schema.errors_of(name)[place] for name in values]) == set()
 
 
+def test_one_error_may_hold_for_a_whole_law(tmp_path: Path) -> None:
+    files = []
+    for value in (0.5, 0.6):
+        law = (("x1", *AXES), np.full((3, 1, 1), value))
+        cube = xr.Dataset({"y1_cdf": law, "y1_cdf_error": (AXES, [[0.04]])})
+        cube = cube.assign(status=(AXES, [["ok"]])).assign_attrs(model="halfin_whitt")
+        files.append(tmp_path / f"{value}.nc")
+        cube.assign_coords(method_name=["a"], rate=[1.0]).to_netcdf(files[-1], engine="netcdf4")
+    first, second = files
+    assert compare_cubes(first, first, 0.05, 1e-9).same
+    found = compare_cubes(first, second, 0.05, 1e-9).differences
+    assert [one.variable for one in found] == [f"y1_cdf[{place}]" for place in range(3)]
+    assert found[0].allowed == pytest.approx(0.08)
+
+
 def test_two_runs_with_jobs_agree(tmp_path: Path) -> None:
     """Of one study, with other random numbers: a false alarm in a hundred thousand seeds."""
     system, policy = ms.System(0.5, [ms.Pool(1, 1)], n_servers=10), ms.policy("sq", d=2)

@@ -160,7 +160,9 @@ class _Pair:
 
 def _aligned(a: Any, b: Any, name: str, axes: list[str], relative_errors: list[str]) -> _Pair:
     """Give the values of both cubes the same shape; what only one has is NaN in the other."""
-    both = [x[name].transpose(*axes, ...).values for x in (a, b)]
+    # An error may have fewer dimensions than its value, as the largest one over all of them.
+    a, b = (x.assign({name: x[name].transpose(*axes, ...)}) for x in (a, b))
+    both = [x[name].values for x in (a, b)]
     shape = tuple(max(sizes) for sizes in zip(*(v.shape for v in both), strict=True))
     inner = (1,) * (len(shape) - len(axes))
 
@@ -178,7 +180,7 @@ def _aligned(a: Any, b: Any, name: str, axes: list[str], relative_errors: list[s
     def beside(suffix: str) -> list[np.ndarray]:
         """Return the error of a kind in each cube; NaN where there is none."""
         return [
-            fill(x[name + suffix].transpose(*axes, ...).values)
+            fill(x[name + suffix].broadcast_like(x[name]).transpose(*x[name].dims).values)
             if name + suffix in x
             else fill(v * np.nan)
             for x, v in zip((a, b), both, strict=True)
