@@ -29,7 +29,7 @@ import numpy as np
 from manyserver.disciplines import Discipline
 from manyserver.joining import JoiningLaw
 from manyserver.mean_field.drift import most_levels
-from manyserver.mean_field.regimes import regime_of
+from manyserver.mean_field.regimes import Smooth, regime_of
 from manyserver.model import System
 from manyserver.outputs import stationary_outputs
 from manyserver.policies import Policy
@@ -73,12 +73,14 @@ def with_sizes(
     phases = sizes.phases()
     # With no second job at any server there is nothing to share and nothing to wait for.
     alone = not exponential["queue_tail"].values[:, 2:].any()
-    if not regime_of(system, policy).smooth and sizes.name != "exponential" and not alone:
+    if alone or sizes.name == "exponential":
+        return exponential
+    if not isinstance(regime_of(system, policy), Smooth):
         raise ValueError(
             f"policy = {policy.name}: servers announce themselves and hold more than one job; the "
             "fixed point is then known for exponential sizes only"
         )
-    if discipline.insensitive or alone or sizes.name == "exponential":
+    if discipline.insensitive:
         return exponential
     if not discipline.waiting:
         raise ValueError(

@@ -24,7 +24,7 @@ import numpy as np
 
 from manyserver.checks import checked_kind
 from manyserver.mean_field.fixed_point import fixed_point
-from manyserver.mean_field.regimes import regime_of
+from manyserver.mean_field.regimes import Smooth, regime_of
 from manyserver.model import System
 from manyserver.origin import with_origin
 from manyserver.policies import Policy
@@ -33,7 +33,7 @@ from manyserver.variables import CORRECTION, REFINED, labelled
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["NotSmooth", "refine"]
+__all__ = ["REFINED_MEANS", "NotSmooth", "refine"]
 
 REFINED_MEANS = (
     "queue_tail",
@@ -105,10 +105,10 @@ def refine(system: System, policy: Policy) -> xr.Dataset:
     """
     checked_kind("system", system, System, "a System")
     checked_kind("policy", policy, Policy, "a policy, as manyserver.policy makes it")
-    _refuse_jumps(system, policy)
+    regime = _smooth_regime(system, policy)
     limit = fixed_point(system, policy)
     tails = limit.queue_tail.values
-    expansion = regime_of(system, policy).expand(tails)
+    expansion = regime.expand(tails)
     levels = min(expansion.correction.shape[1], tails.shape[1])
     means = {name: limit[name].values for name in REFINED_MEANS}
     means["queue_tail"] = tails[:, :levels]
@@ -130,7 +130,7 @@ def refine(system: System, policy: Policy) -> xr.Dataset:
     return with_origin(result, system, policy)
 
 
-def _refuse_jumps(system: System, policy: Policy) -> None:
+def _smooth_regime(system: System, policy: Policy) -> Smooth:
     """Raise NotSmooth if servers announce themselves, or more are looked at the more there are.
 
     In the limit an arrival then finds the best of infinitely many servers, and where it goes
@@ -138,7 +138,8 @@ def _refuse_jumps(system: System, policy: Policy) -> None:
     """
     unit = math.lcm(*(pool.fraction.denominator for pool in system.pools))
     few, many = (replace(system, n_servers=unit * size) for size in (1, 2))
-    if not regime_of(few, policy).smooth:
+    regime = regime_of(few, policy)
+    if not isinstance(regime, Smooth):
         raise NotSmooth(
             f"policy {policy.name}: servers announce themselves, so that where an arrival goes is "
             "not smooth in the limit; must look at servers it draws to be refined"
@@ -148,6 +149,7 @@ def _refuse_jumps(system: System, policy: Policy) -> None:
             f"policy {policy.name}: looks at more servers the more there are, so that its joining "
             "law is not smooth in the limit; must look at a fixed number of servers to be refined"
         )
+    return replace(regime, system=system)
 
 
 def _corrections(

@@ -8,7 +8,7 @@ from manyserver.mean_field.regimes.smooth import Smooth
 from manyserver.model import System
 from manyserver.policies import Policy
 
-__all__ = ["Regime", "regime_of"]
+__all__ = ["Regime", "Smooth", "regime_of"]
 
 REGIMES: tuple[type[Regime], ...] = (Routed, Announced, Independent, Smooth)
 """The first that fits is that of a system."""

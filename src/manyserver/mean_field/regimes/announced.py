@@ -1,7 +1,7 @@
 """Servers announce themselves."""
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +15,6 @@ __all__ = ["Announced"]
 
 class Announced(Regime):
     """See :mod:`manyserver.mean_field.announced`."""
-
-    smooth: ClassVar[bool] = False
 
     @classmethod
     def fits(cls, system: System, policy: Policy) -> bool:

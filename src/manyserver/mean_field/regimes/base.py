@@ -3,12 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from manyserver.mean_field.path import Path
-from manyserver.mean_field.smooth import Expansion
 from manyserver.model import System
 from manyserver.policies import Policy
 
@@ -21,19 +20,10 @@ of a step."""
 
 @dataclass(frozen=True)
 class Regime(ABC):
-    """How a system with many servers behaves under a policy.
-
-    Attributes
-    ----------
-    smooth : bool
-        Whether where an arrival goes depends on the state smoothly, so that there is an expansion,
-        and job sizes can be followed.
-    """
+    """How a system with many servers behaves under a policy."""
 
     system: System
     policy: Policy
-
-    smooth: ClassVar[bool] = True
 
     @classmethod
     @abstractmethod
@@ -58,7 +48,3 @@ class Regime(ABC):
     @abstractmethod
     def relaxation_time(self, tails: np.ndarray) -> float:
         """Return the time constant of the slowest mode at the fixed point with given tails."""
-
-    def expand(self, tails: np.ndarray) -> Expansion:
-        """Expand around the fixed point with given tails, where the regime is smooth."""
-        raise NotImplementedError

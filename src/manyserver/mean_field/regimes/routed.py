@@ -1,7 +1,7 @@
 """Servers announce themselves to one of several routers."""
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +22,6 @@ __all__ = ["Routed"]
 
 class Routed(Regime):
     """See :mod:`manyserver.mean_field.pull`."""
-
-    smooth: ClassVar[bool] = False
 
     @classmethod
     def fits(cls, system: System, policy: Policy) -> bool:

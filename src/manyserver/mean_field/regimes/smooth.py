@@ -20,7 +20,9 @@ __all__ = ["Smooth"]
 
 
 class Smooth(Regime):
-    """See :mod:`manyserver.mean_field.smooth`."""
+    """Where an arrival goes depends on the state smoothly, so that there is an expansion, and job
+    sizes can be followed; see :mod:`manyserver.mean_field.smooth`.
+    """
 
     @classmethod
     def fits(cls, system: System, policy: Policy) -> bool:
@@ -40,5 +42,5 @@ class Smooth(Regime):
         return slowest_mode(self.system, self.policy, tails)
 
     def expand(self, tails: np.ndarray) -> Expansion:
-        """Expand the drift."""
+        """Return the terms of order 1/N at the fixed point with given tails."""
         return expand(self.system, self.policy, tails)
