@@ -23,7 +23,7 @@ import numpy as np
 
 from manyserver.checks import checked_count, checked_number, is_real, plain
 
-__all__ = ["Pool", "System", "UnstableSystem", "plain_number", "read_ratio"]
+__all__ = ["Pool", "System", "UnstableSystem", "exact_capacity", "plain_number", "read_ratio"]
 
 logger = logging.getLogger(__name__)
 
@@ -259,7 +259,7 @@ class System:
     @property
     def exact_capacity(self) -> Fraction:
         """Work that all servers can do per unit of time, per server."""
-        return sum((pool.fraction * pool.speed for pool in self.pools), start=Fraction(0))
+        return exact_capacity(self.pools)
 
     @property
     def capacity(self) -> float:
@@ -309,6 +309,11 @@ class System:
     def buffers(self) -> np.ndarray:
         """Most jobs at a server of each pool, infinite without a bound, shape (pool,)."""
         return np.array([math.inf if pool.buffer is None else pool.buffer for pool in self.pools])
+
+
+def exact_capacity(pools: Sequence[Pool]) -> Fraction:
+    """Return the work that pools do per unit of time and server, if all are busy."""
+    return sum((pool.fraction * pool.speed for pool in pools), start=Fraction(0))
 
 
 def _checked_pools(pools: Sequence[Pool]) -> tuple[Pool, ...]:

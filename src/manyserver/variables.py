@@ -22,6 +22,7 @@ __all__ = [
     "DECILES",
     "DIFFERENCE",
     "DIMENSIONS",
+    "MOMENT_LEVELS",
     "QUANTILES",
     "REFINED",
     "SCHEMA",
@@ -213,6 +214,8 @@ QUANTILES = (0.5, 0.9, 0.99, 0.999)
 """Coordinates of ``quantile`` unless others are asked for."""
 DECILES = 10
 """Length of ``size_decile``."""
+MOMENT_LEVELS = 12
+"""Levels between which covariances are given."""
 
 DIMENSIONS: dict[str, dict[str, str]] = {
     "quantile": {"units": "1", "symbol": "q", "long_name": "part of the jobs"},

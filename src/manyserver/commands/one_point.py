@@ -102,15 +102,14 @@ def point(
 def _system(
     pools: tuple[str, ...], load: float | None, arrival_rate: float | None, servers: int | None
 ) -> "System":
-    from manyserver.model import System
+    from manyserver.model import System, exact_capacity
 
     made = [_pool(text) for text in pools]
     if (load is None) == (arrival_rate is None):
         raise ValueError("load, arrival-rate: give one of them")
     if load is not None:
         # Exact, as a load in a study is.
-        capacity = System(1e-9, made).exact_capacity
-        arrival_rate = float(Fraction(repr(load)) * capacity)
+        arrival_rate = float(Fraction(repr(load)) * exact_capacity(made))
     assert arrival_rate is not None
     return System(arrival_rate, made, n_servers=servers)
 

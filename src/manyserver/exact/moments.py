@@ -5,11 +5,10 @@ import itertools
 import numpy as np
 
 from manyserver.exact.stationary import StationaryLaw
+from manyserver.variables import MOMENT_LEVELS
 
 __all__ = ["moments"]
 
-MOST_LEVELS = 12
-"""Levels between which covariances are given, as many as a simulation measures."""
 BLOCK = 50_000
 """States that are looked at together."""
 
@@ -40,7 +39,7 @@ def moments(law: StationaryLaw) -> dict[str, np.ndarray]:
     """
     probabilities, servers = law.probabilities, len(law.pool_of)
     tails = _Sums(law, law.levels, at_least=True)
-    held = _Sums(law, min(law.levels, MOST_LEVELS), at_least=False)
+    held = _Sums(law, min(law.levels, MOMENT_LEVELS), at_least=False)
     for start in range(0, len(probabilities), BLOCK):
         block = slice(start, start + BLOCK)
         tails.add(law.jobs[block], probabilities[block])

@@ -10,17 +10,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Options", "RefinedMeanField"]
 
-REFINED = (
-    "queue_tail",
-    "queue_mean",
-    "jobs_per_server",
-    "sojourn_mean",
-    "waiting_probability",
-    "blocking_probability",
-)
-COVARIANCE_LEVELS = 12
-"""Levels between which covariances are kept, as many as a simulation measures."""
-
 
 class Options(Strict):
     """Options of the refined mean field."""
@@ -43,16 +32,16 @@ class RefinedMeanField(Method[DispatchingProblem, Options]):
         import numpy as np
         import xarray as xr
 
-        from manyserver.mean_field import NotSmooth, refine
-        from manyserver.variables import labelled
+        from manyserver.mean_field.refinement import REFINED_MEANS, NotSmooth, refine
+        from manyserver.variables import CORRECTION, MOMENT_LEVELS, REFINED, labelled
 
         try:
             result = refine(problem.system, problem.policy)
         except NotSmooth as error:
             return xr.Dataset(attrs={"status": "not smooth", "reason": str(error)})
         covariance = result.queue_tail_covariance.values
-        values = {name: result[f"{name}_refined"].values for name in REFINED}
-        values |= {f"{name}_correction": result[f"{name}_correction"].values for name in REFINED}
+        values = {name: result[name + REFINED].values for name in REFINED_MEANS}
+        values |= {name + CORRECTION: result[name + CORRECTION].values for name in REFINED_MEANS}
         others = ("jobs_per_server_variance", "residual", "truncation_error", "refinement_residual")
         for name in others:
             values[name] = result[name].values
@@ -60,6 +49,6 @@ class RefinedMeanField(Method[DispatchingProblem, Options]):
         values["queue_tail_variance"] = np.einsum("jkjk->jk", covariance)
         if options.moments:
             occupancy = np.diff(np.diff(covariance, axis=1, append=0.0), axis=3, append=0.0)
-            occupancy[:, COVARIANCE_LEVELS:] = occupancy[..., COVARIANCE_LEVELS:] = np.nan
+            occupancy[:, MOMENT_LEVELS:] = occupancy[..., MOMENT_LEVELS:] = np.nan
             values["occupancy_covariance"] = occupancy
         return labelled(values, problem.system, attrs=result.attrs)

@@ -20,13 +20,13 @@ from manyserver.simulation.lanes import (
 )
 from manyserver.simulation.observations import (
     DRIFTS,
-    MOMENT_LEVELS,
     MOMENT_PERIOD,
     Observations,
     drift_terms,
     jump_moments,
 )
 from manyserver.simulation.random import kernel
+from manyserver.variables import MOMENT_LEVELS
 
 __all__ = [
     "LaneObservations",

@@ -23,10 +23,10 @@ import numpy as np
 
 from manyserver.simulation.joining_tables import JoiningTables
 from manyserver.simulation.random import kernel
+from manyserver.variables import MOMENT_LEVELS
 
 __all__ = [
     "DRIFTS",
-    "MOMENT_LEVELS",
     "Observations",
     "Scratch",
     "add_joining_law",
@@ -41,8 +41,6 @@ __all__ = [
     "read_tails",
 ]
 
-MOMENT_LEVELS = 12
-"""Levels between which covariances are measured."""
 DRIFTS = ("l", "w", "v", "ll", "lw", "ww", "lv", "wv", "vv", "lll")
 """Functions of the state whose drifts are summed."""
 MOMENT_PERIOD = 4

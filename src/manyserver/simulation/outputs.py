@@ -8,9 +8,10 @@ from manyserver.model import System
 from manyserver.outputs import occupancy
 from manyserver.simulation.controls import VISITS, often_visited, sampled
 from manyserver.simulation.lengths import NEVER_SEEN
-from manyserver.simulation.observations import MOMENT_LEVELS, Observations
+from manyserver.simulation.observations import Observations
 from manyserver.simulation.replica import Measured
 from manyserver.statistics.estimates import Controls, Estimate, batch_mean, batch_ratio
+from manyserver.variables import MOMENT_LEVELS
 
 __all__ = [
     "arrivals",

@@ -11,11 +11,11 @@ from manyserver.simulation.controls import often_visited
 from manyserver.simulation.jobs.kernel import ARRIVALS, BLOCKED, DREW
 from manyserver.simulation.jobs.records import SOJOURN, WAITING, edges
 from manyserver.simulation.jobs.replica import Measured
-from manyserver.simulation.observations import DRIFTS, MOMENT_LEVELS, Observations, first_levels
+from manyserver.simulation.observations import DRIFTS, Observations, first_levels
 from manyserver.simulation.outputs import resolved, unseen_share, variances, widened
 from manyserver.statistics.estimates import Controls, Estimate, batch_mean, batch_ratio
 from manyserver.statistics.histogram import quantile_estimate
-from manyserver.variables import QUANTILES
+from manyserver.variables import MOMENT_LEVELS, QUANTILES
 
 __all__ = [
     "JobPieces",

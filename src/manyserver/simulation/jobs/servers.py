@@ -12,7 +12,7 @@ tuple of its own for the state, and says with :func:`implements` how the functio
 
 from collections.abc import Callable, Sequence
 from inspect import signature
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numba.extending import overload
@@ -21,7 +21,6 @@ from manyserver.model import System
 from manyserver.sizes import SizeLaw
 
 __all__ = [
-    "BEFORE",
     "Servers",
     "implements",
     "jobs_present",
@@ -32,8 +31,6 @@ __all__ = [
     "wider_codes",
 ]
 
-BEFORE = -1.0
-"""When the first jobs arrived, before the time zero."""
 MOST_ENTRIES = 1 << 28
 """Of the rows of all servers, two gigabytes."""
 
@@ -97,9 +94,6 @@ class Servers(Protocol):
         It is what of that time the records have counted or never will, less what they have not
         yet counted of the time between zero and now.
         """
-
-
-S = TypeVar("S", bound=Servers)
 
 
 def placed_codes(jobs: Sequence[np.ndarray], levels: int, polls: int) -> np.ndarray:

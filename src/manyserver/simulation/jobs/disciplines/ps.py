@@ -13,7 +13,6 @@ import numpy as np
 from manyserver.model import System
 from manyserver.simulation.jobs.records import record_departure
 from manyserver.simulation.jobs.servers import (
-    BEFORE,
     implements,
     jobs_present,
     join,
@@ -30,6 +29,8 @@ HEADER = 2
 """Entries of a row before its jobs: clock, and time of the last change."""
 PARTS = 3
 """Entries of a job: tag, arrival and size, each with its like."""
+BEFORE = -1.0
+"""When the first jobs arrived, before the time zero."""
 
 
 class State(NamedTuple):

@@ -7,7 +7,7 @@ from functools import cache
 from itertools import product
 
 from manyserver import methods, policies
-from manyserver.model import Pool, System, UnstableSystem
+from manyserver.model import Pool, System, UnstableSystem, exact_capacity
 from manyserver.policies import Policy
 from manyserver.study.layout import MOST_POINTS
 from manyserver.study.models.dispatching.config import Config, PolicyConfig
@@ -252,7 +252,7 @@ class Sweep:
 def _arrival_rate(rate_name: str, rate: Fraction, pools: tuple[Pool, ...]) -> float:
     if rate_name == "arrival_rate":
         return float(rate)
-    return float(rate * sum((pool.fraction * pool.speed for pool in pools), start=Fraction(0)))
+    return float(rate * exact_capacity(pools))
 
 
 def _label(policy: Policy, item: PolicyConfig) -> str:
