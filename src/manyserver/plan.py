@@ -235,7 +235,9 @@ def _check_kinds(study: Study) -> None:
 
 def _supply(study: Study, options: BaseModel) -> Supply:
     config = study.config
-    return Supply(config.model, study.points, config.methods_used, study.layout.axes, options)
+    return Supply(
+        config.model, study.layout.points, config.methods_used, study.layout.axes, options
+    )
 
 
 def _unknown(options: BaseModel, study: Study) -> list[tuple[str, str]]:

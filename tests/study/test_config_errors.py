@@ -66,8 +66,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no number": (
         {"systems.unequal.pools.0.speed": "fast"},
-        "systems.unequal.pools[0].speed = 'fast': must be a positive number or a ratio such as "
-        "'2/3'",
+        "systems.unequal.pools[0]: speed = 'fast': must be a positive number, a ratio such as 2/3, "
+        "or a formula of axes of the study's own",
     ),
     "too many servers": (
         {"sweep.n_servers": [10, 10**12], "methods": {"simulation": {}}},
@@ -88,7 +88,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no room": (
         {"systems.unequal.pools.0.buffer": 0},
-        "systems.unequal.pools[0].buffer = 0: must be greater than or equal to 1",
+        "systems.unequal.pools[0].buffer = 0: must be an integer, at least 1",
     ),
     "unstable system": (
         {"sweep.arrival_rate": [0.5, 1.2]},
@@ -123,12 +123,13 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unit axis": (
         {"unit": ["polcy"]},
-        "unit[0] = 'polcy': must be 'system', 'policy', 'jobs', 'n_servers', 'arrival_rate' or "
-        "'load'",
+        "unit: 'polcy' is not an axis of this study; did you mean 'policy'? Allowed: arrival_rate, "
+        "n_servers, policy, system",
     ),
     "unit axis of the other sweep": (
         {"unit": ["load"]},
-        "unit: 'load' is not an axis of this study's sweep",
+        "unit: 'load' is not an axis of this study; Allowed: arrival_rate, n_servers, policy, "
+        "system",
     ),
     "seed": ({"seed": -1}, "seed = -1: must be greater than or equal to 0"),
     "same label": (

@@ -231,7 +231,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unit of jobs without jobs": (
         {"jobs": None, "unit": ["jobs"]},
-        "unit: 'jobs' is not an axis of this study; it has no key jobs",
+        "unit: 'jobs' is not an axis of this study; Allowed: ",
     ),
     "figure of jobs that are not there": (
         {"figures": [{"kind": "percentiles", "jobs": ["share"]}]},
