@@ -69,8 +69,8 @@ def tables() -> dict[str, str]:
     """Return all tables in Markdown, by name.
 
     There is one for ``config.yaml``, one for the study of every model, one for every key in it that
-    has keys of its own, one for axes, one each for the methods, figures and fits of the model, and one each for
-    policies and laws.
+    has keys of its own, one for axes, one each for the methods, figures and fits of the model, and
+    one each for policies and laws.
     """
     found = {"config": _table("key", _keys(WorkflowConfig))}
     for model in models.names():

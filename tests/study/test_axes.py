@@ -48,7 +48,12 @@ def test_every_cell_is_what_its_numbers_say(write_study: Any, tmp_path: Path) ->
             for d in (1, 2):
                 system = ratio_system(0.9, ratio, fraction)
                 alone = ms.fixed_point(system, ms.policy("scheme1", d=(d, d)))
-                where: Any = {"speed_ratio": float(ratio), "f": float(fraction), "d": d, "load": 0.9}
+                where: Any = {
+                    "speed_ratio": float(ratio),
+                    "f": float(fraction),
+                    "d": d,
+                    "load": 0.9,
+                }
                 here = cube.sel(policy="scheme1 d=(d,d)", **where).squeeze()
                 assert here.sojourn_mean.item() == pytest.approx(alone.sojourn_mean.item(), 1e-12)
                 assert here.pool_speed.values == pytest.approx(system.speeds, 1e-15)

@@ -17,6 +17,7 @@ __all__ = [
     "Axis",
     "Grid",
     "Servers",
+    "Values",
     "read_axis",
     "read_grid",
     "read_number",

@@ -48,6 +48,7 @@ class DispatchingModel(Model[Config]):
         axes = sweep.axes
         values = {name: tuple(map(as_label, values)) for name, values in axes.values.items()}
         labels = tuple(policies)
+        own = tuple(name for name in values if name in config.sweep.own)
         return Layout(
             points,
             axes={
@@ -63,6 +64,10 @@ class DispatchingModel(Model[Config]):
                 "baseline": labels,
                 **_choices_of_jobs(jobs),
                 "rates": values[config.sweep.rate_name],
+                "own": own,
+                "x": tuple(values),
+                "y": tuple(values),
+                "curves": ("system", "policy", *values),
                 "n_servers": tuple(n for n in config.sweep.n_servers if n is not None),
             },
             gaps=tuple(
