@@ -143,9 +143,9 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         "lower the rates, or say 'unstable: skip' to leave such points empty",
     ),
     "unknown figure": (
-        {"figures.0.kind": "sojourn_against_laod"},
-        "figures[0]: kind = 'sojourn_against_laod': unknown figure; did you mean "
-        f"'sojourn_against_load'? Allowed: {', '.join(KINDS)}",
+        {"figures.0.kind": "sojourn_agianst"},
+        "figures[0]: kind = 'sojourn_agianst': unknown figure; did you mean "
+        f"'sojourn_against'? Allowed: {', '.join(KINDS)}",
     ),
     "figure of a policy that is not there": (
         {"figures.0.policies": ["sq d=2"]},
@@ -165,8 +165,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         "fits[0].method = 'simulation': is not in this study; Allowed: mean_field",
     ),
     "figure twice": (
-        {"figures": [{"kind": "sojourn_against_load"}] * 2},
-        "figures[1].name: 'sojourn_against_load' occurs twice; must be unique",
+        {"figures": [{"kind": "sojourn_against"}] * 2},
+        "figures[1].name: 'sojourn_against' occurs twice; must be unique",
     ),
     "figure outside its folder": (
         {"figures.0.name": "../x"},
@@ -178,7 +178,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def test_mistakes_in_several_figures(write_study: Any) -> None:
-    figure = {"kind": "sojourn_against_load", "policies": ["none"]}
+    figure = {"kind": "sojourn_against", "policies": ["none"]}
     figures = [{**figure, "name": name} for name in ("a", "b")]
     told = [line.split(" = ")[0] for line in mistakes(write_study({"figures": figures}))]
     assert told == ["figures[0].policies", "figures[1].policies"]

@@ -156,7 +156,11 @@ class MapFigure(FigureKind[Options]):
         fixed = [axis for axis in ("system", *numbers) if axis in cube.dims and axis not in (x, y)]
         if options.show == "value":
             fixed.insert(1, "policy")
-        panels = [here for here in points(cube, *fixed) if _has_values(here, options.quantity)]
+        panels = [
+            (here, panel)
+            for here in points(cube, *fixed)
+            if np.isfinite((panel := _panel(here, x, options)).values).any()
+        ]
         if not panels:
             raise ValueError(f"{options.quantity}: the cube holds no value to draw")
         numbered = options.show == "winner" and cube.sizes[x] * cube.sizes[y] <= MOST_NUMBERED
@@ -170,7 +174,7 @@ class MapFigure(FigureKind[Options]):
             sharey=True,
         )
         looks = style.looks(cube)
-        for here, axes in zip(panels, drawn, strict=True):
+        for (here, _), axes in zip(panels, drawn, strict=True):
             axes.set_title(heading(here, cube, fixed))
         if options.show == "winner":
             entries, meanings = _draw_winners(panels, drawn, looks, x, options, numbered)
@@ -193,12 +197,8 @@ def _at_servers(cube: "xr.Dataset", x: str, y: str, options: Options) -> "xr.Dat
     return cube.sel({SERVERS: wanted})
 
 
-def _has_values(here: "xr.Dataset", quantity: str) -> bool:
-    return quantity in here and bool(np.isfinite(here[quantity].values).any())
-
-
 def _draw_winners(
-    panels: "list[xr.Dataset]",
+    panels: "list[tuple[xr.Dataset, _Panel]]",
     drawn: "list[Axes]",
     looks: "list[Look]",
     x: str,
@@ -211,13 +211,12 @@ def _draw_winners(
     split = False
     seen: set[int] = set()
     narrow = options.width == "column" or len(panels) > 1
-    for here, axes in zip(panels, drawn, strict=True):
-        panel = _panel(here, x, options)
+    for (here, panel), axes in zip(panels, drawn, strict=True):
+        if not numbered:
+            seen |= _draw_areas(axes, here, panel.values, looks, x, options)
+            continue
         found = _races(panel)
         seen |= {best.place for best in found.values()}
-        if not numbered:
-            _draw_areas(axes, here, panel.values, looks, x, options)
-            continue
         for (row, column), best in found.items():
             colours = [looks[best.place], *(looks[place] for place in best.rivals[:1])]
             _draw_cell(axes, row, column, [look.colour for look in colours])
@@ -245,8 +244,8 @@ def _draw_areas(
     looks: "list[Look]",
     x: str,
     options: Options,
-) -> None:
-    """Draw the areas in which policies win, and the lines on which two are equal."""
+) -> set[int]:
+    """Draw the areas in which policies win, and lines where two are equal; return who wins."""
     from matplotlib.colors import ListedColormap
 
     columns, rows = here[x].values, np.sort(here[options.y].values)
@@ -262,16 +261,28 @@ def _draw_areas(
     for place in range(len(values)):
         others = np.delete(values, place, axis=0)
         best = np.min(others, axis=0, where=np.isfinite(others), initial=np.inf)
-        lead = np.where(np.isfinite(best), values[place] / best - 1, np.nan)
-        if np.nanmin(lead, initial=0) < -ALIKE and np.nanmax(lead, initial=0) > ALIKE:
-            axes.contour(columns, rows, lead, levels=[0], colors="0.2", linewidths=0.9)
+        _draw_zeros(axes, columns, rows, values[place] / best - 1)
     axes.set_xscale(options.x_scale)
     axes.set_yscale(options.y_scale)
+    return {int(place) for place in winners[np.isfinite(winners)]}
+
+
+def _draw_zeros(axes: "Axes", columns: np.ndarray, rows: np.ndarray, lead: np.ndarray) -> None:
+    """Draw where a relative difference changes its sign, unless it is next to nothing around."""
+    from scipy.ndimage import binary_dilation
+
+    known = np.isfinite(lead)
+    around = np.ones((3, 3), dtype=bool)
+    below, above = (known & (sign * lead > ALIKE) for sign in (-1, 1))
+    between = binary_dilation(below, around) & binary_dilation(above, around)
+    lead = np.where(known & (below | above | between), lead, np.nan)
+    if np.nanmin(lead, initial=0) < 0 < np.nanmax(lead, initial=0):
+        axes.contour(columns, rows, lead, levels=[0], colors="0.2", linewidths=0.9)
 
 
 def _draw_contours(
     figure: "Figure",
-    panels: "list[xr.Dataset]",
+    panels: "list[tuple[xr.Dataset, _Panel]]",
     drawn: "list[Axes]",
     looks: "list[Look]",
     x: str,
@@ -283,7 +294,7 @@ def _draw_contours(
     from manyserver.figures.drawing import style
 
     margin = options.show == "margin"
-    grids = [_panel(here, x, options).values for here in panels]
+    grids = [panel.values for _, panel in panels]
     shown = [100 * (grid[0] / grid[1] - 1) if margin else grid[0] for grid in grids]
     low = min(float(np.nanmin(values)) for values in shown)
     high = max(float(np.nanmax(values)) for values in shown)
@@ -291,13 +302,13 @@ def _draw_contours(
         high = max(abs(low), abs(high))
         low = -high
     levels = MaxNLocator(13).tick_values(low, high)
-    for here, values, axes in zip(panels, shown, drawn, strict=True):
+    for (here, _), values, axes in zip(panels, shown, drawn, strict=True):
         rows = np.sort(here[options.y].values)
         filled = axes.contourf(
             here[x].values, rows, values, levels=levels, cmap="RdBu_r" if margin else "viridis_r"
         )
-        if margin and np.nanmin(values) < 0 < np.nanmax(values):
-            axes.contour(here[x].values, rows, values, levels=[0], colors="0.2", linewidths=0.9)
+        if margin:
+            _draw_zeros(axes, here[x].values, rows, values / 100)
         axes.set_xscale(options.x_scale)
         axes.set_yscale(options.y_scale)
     bar = figure.colorbar(filled, ax=drawn)
@@ -334,15 +345,15 @@ def _panel(here: "xr.Dataset", x: str, options: Options) -> _Panel:
         part = here.sel({SERVERS: n}) if SERVERS in here.dims else here
         if method:
             parts.append(part.sel({METHOD: method}).drop_vars(METHOD))
-    if SERVERS in here.dims:
+    if SERVERS in here.dims and parts:
         joined = xr.concat(parts, SERVERS, coords="minimal", compat="override", join="override")
         here = joined.reindex({SERVERS: servers})
-    else:
-        here = parts[0]
+    elif parts:
+        (here,) = parts
     here = here.sortby(options.y)
 
     def read(name: str, default: float) -> np.ndarray:
-        if name not in here:
+        if name not in here or METHOD in here.dims:
             return np.full([here.sizes[dim] for dim in ("policy", options.y, x)], default)
         return np.array(here[name].transpose("policy", options.y, x).values, dtype=float)
 

@@ -127,7 +127,7 @@ class SojournAgainstFigure(FigureKind[Options]):
             if axis not in known:
                 allowed = ", ".join(known)
                 raise ValueError(f"{name} = {axis!r}: is not in the cube; must be one of {allowed}")
-        cube = chosen(cube, options, keep=(x, options.curves))
+        cube = chosen(cube, options, keep=own_axes(cube))
         looks = _looks(cube, x, options.curves)
         several = SERVERS in (x, options.curves)
         n_servers = None if several else finite_servers(cube, options.n_servers)
