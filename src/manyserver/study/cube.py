@@ -198,7 +198,7 @@ def _provenance(study: Study, records: list[Record]) -> dict[str, str]:
     comment = " ".join(study.config.description.split())
     # What figures and fits make of the cube is no part of it.
     told = study.config.model_dump_json(
-        exclude_unset=True, exclude={"allow_failures", "figures", "fits"}
+        exclude_unset=True, exclude={"allow_failures", "figures", "fits", "tables"}
     )
     return {
         "Conventions": "CF-1.11",

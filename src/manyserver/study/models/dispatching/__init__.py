@@ -48,6 +48,7 @@ class DispatchingModel(Model[Config]):
         axes = sweep.axes
         values = {name: tuple(map(as_label, values)) for name, values in axes.values.items()}
         labels = tuple(policies)
+        told = ("system", "policy", *(["jobs"] if jobs else []), *values)
         own = tuple(name for name in values if name in config.sweep.own)
         return Layout(
             points,
@@ -65,6 +66,8 @@ class DispatchingModel(Model[Config]):
                 **_choices_of_jobs(jobs),
                 "rates": values[config.sweep.rate_name],
                 "own": own,
+                "rows": told,
+                "columns": told,
                 "x": tuple(values),
                 "y": tuple(values),
                 "curves": ("system", "policy", *values),
