@@ -32,8 +32,9 @@ def cells(cube: "xr.Dataset", config: TableConfig) -> "pd.DataFrame":
     pandas.DataFrame
         One row for each row of the table, with a MultiIndex of its axes; the columns are a
         MultiIndex of the axes, and last ``value`` and ``half_width``, which is 0 for a value
-        without an error. Simulated values at finite numbers of servers, exact ones where there is
-        no simulation, and the limit in the limit; rows and columns without a value are left out.
+        without an error, and left out for what no method has computed. Simulated values at finite
+        numbers of servers, exact ones where there is no simulation, and the limit in the limit;
+        rows and columns without a value are left out.
 
     Raises
     ------
@@ -89,6 +90,8 @@ def _listed(labels: tuple[Any, ...] | None) -> list[Any] | None:
 
 
 def _cell(point: "xr.Dataset", quantity: str) -> tuple[float, float]:
+    if METHOD not in point[quantity].dims:
+        return float(point[quantity]), np.nan
     limit = np.isinf(float(point["n_servers"]))
     for role in (Role.LIMIT,) if limit else (Role.SIMULATION, Role.EXACT):
         if method := method_of(point, role):
@@ -126,7 +129,8 @@ def to_latex(table: "pd.DataFrame", caption: str = "") -> str:
     heads = list(dict.fromkeys(key[:-1] for key in table.columns))
     texts = {}
     for head in heads:
-        pair = zip(table[(*head, "value")], table[(*head, "half_width")], strict=True)
+        values = table[(*head, "value")]
+        pair = zip(values, table.get((*head, "half_width"), 0 * values), strict=True)
         texts[head] = [
             "" if np.isnan(value) else with_error(value, width if np.isfinite(width) else 0.0)
             for value, width in pair

@@ -179,6 +179,7 @@ def _coordinates(study: Study, axes: dict[str, tuple], sizes: dict[str, int]) ->
         ROLE: (METHOD, roles, {"long_name": "what the results of the method are"}),
         **{dim: _labelled(dim, np.arange(size)) for dim, size in sizes.items()},
         **study.layout.coordinates,
+        **study.layout.derived(),
     }
 
 
