@@ -1,5 +1,6 @@
 """Queue tails of every pool, on the scale on which doubly exponential decay is a straight line."""
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,8 @@ class QueueTailsFigure(FigureKind[Options]):
         """Draw ``-log(queue_tail)`` against the level, one panel per system, policy and rate.
 
         Mean field as lines, simulation as markers; a simulated level counts when its half-width is
-        smaller than its value. The growth per level is fitted to the mean field.
+        smaller than its value. The growth per level is fitted to the mean field; beside it stands
+        the number of servers that an arrival looks at, which arXiv:1502.05786 has as the rate.
 
         Raises
         ------
@@ -136,7 +138,10 @@ def _write_growth(axes: "Axes", here: "xr.Dataset", looks: "list[Look]") -> None
         if np.isfinite(rate.estimate):
             lines.append((with_error(rate.estimate, rate.standard_error), look))
     if lines:
-        marks.corner_text(axes, "growth per level", lines)
+        told = json.loads(str(point["policy_parameters"].values)).get("d")
+        looked = int(np.sum(told)) if told else 0
+        heading = rf"growth, $\sum d = {looked}$" if looked else "growth per level"
+        marks.corner_text(axes, heading, lines)
 
 
 def _title(here: "xr.Dataset", cube: "xr.Dataset") -> str:
