@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from manyserver import figures, fits, methods
+from manyserver import claims, figures, fits, methods
 from manyserver.analysis.kinds import Kind
 from manyserver.analysis.supply import Supply
 from manyserver.study.config.names import study_files, study_name, study_path
@@ -29,7 +29,10 @@ from manyserver.validation import (
     validated,
 )
 
-__all__ = ["Plan"]
+__all__ = ["SUMMARIES", "Plan"]
+
+SUMMARIES = ("claims.csv", "claims.md")
+"""Files that are made of all studies that are built, below the folder of results."""
 
 OF_METHODS = ("methods", "method", "limit")
 """Options of figures and fits that name methods of the study."""
@@ -178,17 +181,29 @@ class Plan:
         drawn = [f"{figure}.{suffix}" for figure in figures for suffix in ("png", "pdf")]
         return [f"{study}/cube.nc", *([f"{study}/fits.csv"] if config.fits else []), *drawn]
 
+    def data(self) -> list[str]:
+        """Return the cubes and the tables of fits, below the folder of results."""
+        built = [file for name in self.names for file in self.products(name)]
+        return [file for file in built if file.endswith(("cube.nc", "fits.csv"))]
+
     def files(self) -> list[str]:
         """Return the files that are built, below the folder of results."""
-        return [
+        built = [
             file for name in self.names for file in (*self.products(name), f"{name}/verified.txt")
         ]
+        return [*built, *SUMMARIES]
 
     def cube_digest(self, study: str) -> str:
         """Short digest of all that a cube depends on but the files of its units."""
         config = self.study(study).config
         content = config.model_dump_json(exclude={"allow_failures", "figures", "fits"})
         return _mark(content, fingerprint("manyserver.study.cube"))
+
+    @staticmethod
+    def claims_digest() -> str:
+        """Short digest of all that the table of claims depends on but cubes and fits."""
+        modules = sorted({type(claims.load(name)).__module__ for name in claims.names()})
+        return _mark(canonical(claims.names()), fingerprint(claims.__name__, *modules))
 
     def fits_digest(self, study: str) -> str:
         """Short digest of all that the table of fits depends on but the cube."""

@@ -4,9 +4,14 @@ A claim is a :class:`~manyserver.claims.base.Claim` in a module here, or an entr
 ``manyserver.claims`` in any other package; :mod:`manyserver.registry` finds it.
 """
 
+from typing import TYPE_CHECKING
+
 from manyserver.claims.base import Claim, Finding, NotBuilt, NotComputable, Verdict
 from manyserver.claims.evidence import Evidence
 from manyserver.registry import Registry
+
+if TYPE_CHECKING:
+    from manyserver.claims.results import Results
 
 __all__ = [
     "Claim",
@@ -15,6 +20,7 @@ __all__ = [
     "NotBuilt",
     "NotComputable",
     "Verdict",
+    "findings",
     "load",
     "names",
 ]
@@ -32,3 +38,9 @@ def load(name: str) -> Claim:
         If there is none.
     """
     return REGISTRY.find(name)()
+
+
+def findings(results: "Results") -> list[Finding]:
+    """Decide all claims, in the order of the papers and of the names."""
+    claims = sorted((load(name) for name in names()), key=lambda one: (one.paper, one.name))
+    return [claim.finding(results) for claim in claims]

@@ -90,6 +90,9 @@ class Claim(ABC):
         The statement in our own words.
     studies : tuple of str
         Studies from which it is decided.
+    stated : bool
+        Whether the paper states it; else it is a question that the statement raises, such as how
+        fast something converges.
     """
 
     name: ClassVar[str]
@@ -97,6 +100,7 @@ class Claim(ABC):
     number: ClassVar[str]
     statement: ClassVar[str]
     studies: ClassVar[tuple[str, ...]]
+    stated: ClassVar[bool] = True
 
     @abstractmethod
     def evidence(self, results: "Results") -> Iterator[Evidence]:

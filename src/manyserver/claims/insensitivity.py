@@ -44,6 +44,7 @@ class InsensitiveHyperexponential(Insensitive):
     """The conjecture, for a law that is not in the table."""
 
     name = "insensitive_hyperexponential"
+    stated = False
     statement = (
         "With 100 servers and hyperexponential sizes the mean is that of exponential ones, to 3 %."
     )
@@ -54,6 +55,7 @@ class InsensitiveScheme2(Insensitive):
     """The conjecture, for Scheme 2."""
 
     name = "insensitive_scheme2"
+    stated = False
     number = "Section 6"
     statement = (
         "Under Scheme 2, with 100 servers, the mean is that of exponential sizes for all laws, "
@@ -94,6 +96,7 @@ class InsensitiveVariance(Claim):
     """It does not hold for more than the mean."""
 
     name = "variance_is_insensitive"
+    stated = False
     paper = MUKHOPADHYAY
     number = "Section 6 (said of means alone)"
     statement = "The variance of the sojourn time does not depend on the law of the sizes, either."

@@ -164,6 +164,7 @@ class PapersRateIsTheRate(Growth):
     """Whether that bound is the rate."""
 
     name = "bound_of_tails_is_the_rate"
+    stated = False
     number = "Proposition 4.3, its proof"
     statement = "Under Scheme 1 that bound is the rate: the growth is the sum of the choices."
 
@@ -229,6 +230,7 @@ class JoiningRateSimulated(Claim):
     """The same of 1000 servers."""
 
     name = "joining_rate_simulated"
+    stated = False
     paper = MUKHOPADHYAY
     number = "Proposition 5.1"
     statement = (
@@ -277,6 +279,7 @@ class BiasExponentScheme1(BiasExponent):
     """Scheme 1."""
 
     name = "bias_like_one_over_n_scheme1"
+    stated = False
     statement = (
         "Under Scheme 1 the mean sojourn time approaches its limit like 1/N (exponent -1, to .25)"
     )
@@ -287,6 +290,7 @@ class BiasExponentScheme2(BiasExponent):
     """Scheme 2."""
 
     name = "bias_like_one_over_n_scheme2"
+    stated = False
     statement = (
         "Under Scheme 2 the mean sojourn time approaches its limit like 1/N (exponent -1, to .25)"
     )
@@ -315,6 +319,7 @@ class CloseAt100(Claim):
     """Figure 3."""
 
     name = "limit_accurate_from_100_servers"
+    stated = False
     paper = MUKHOPADHYAY
     number = "Section 6, Figure 3"
     statement = "With 100 servers the limit of the mean sojourn time is accurate to 3 %."
@@ -329,6 +334,7 @@ class CloseAt1000(Claim):
     """Figure 3."""
 
     name = "limit_accurate_from_1000_servers"
+    stated = False
     paper = MUKHOPADHYAY
     number = "Section 6, Figure 3"
     statement = "With 1000 servers the limit of the mean sojourn time is accurate to 1 %."
@@ -343,6 +349,7 @@ class CloseAt10(Claim):
     """Figure 3, with few servers."""
 
     name = "limit_accurate_from_10_servers"
+    stated = False
     paper = MUKHOPADHYAY
     number = "Section 6, Figure 3"
     statement = "With 10 servers already the limit of the mean sojourn time is accurate to 10 %."
@@ -379,6 +386,7 @@ class Independence(Fitted):
     """Proposition 4.4 (ii)."""
 
     name = "two_servers_independent"
+    stated = False
     paper = MUKHOPADHYAY
     number = "Proposition 4.4 (ii), with the rate"
     statement = (
@@ -394,6 +402,7 @@ class Fluctuations(Fitted):
     """The spread of the number of jobs."""
 
     name = "fluctuations_like_root_n"
+    stated = False
     paper = MUKHOPADHYAY
     number = "Theorem 4.4, with the rate"
     statement = (
@@ -409,6 +418,7 @@ class RefinedCoefficient(Fitted):
     """The coefficient of 1/N."""
 
     name = "coefficient_of_one_over_n"
+    stated = False
     paper = MUKHOPADHYAY
     number = "Theorem 4.4, with the coefficient"
     statement = (

@@ -167,6 +167,7 @@ class ErlangB(Claim):
     """One router and no room to wait: Erlang's loss system."""
 
     name = "one_router_is_erlang_b"
+    stated = False
     paper = STOLYAR
     number = "Section 1, one router"
     statement = "With one router and room for one job at a server, blocking is Erlang's B formula."
@@ -184,6 +185,7 @@ class AboveErlangC(Claim):
     """A job that meets no idle server waits."""
 
     name = "one_router_below_erlang_c"
+    stated = False
     paper = STOLYAR
     number = "Section 1, one router"
     statement = (
@@ -204,6 +206,7 @@ class ExponentialDecay(Fitted):
     """How fast with one router."""
 
     name = "one_router_decays_exponentially"
+    stated = False
     paper = STOLYAR
     number = "Theorem, with the rate for one router"
     statement = (
@@ -219,6 +222,7 @@ class PowerDecay(Fitted):
     """How fast with several routers."""
 
     name = "several_routers_decay_like_one_over_n"
+    stated = False
     paper = STOLYAR
     number = "Theorem, with the rate for several routers"
     statement = (
@@ -238,6 +242,7 @@ class ExponentialWithSeveral(Claim):
     """Whether it vanishes as fast with several routers."""
 
     name = "several_routers_decay_exponentially"
+    stated = False
     paper = STOLYAR
     number = "Theorem, with the rate for several routers"
     statement = (
@@ -294,6 +299,7 @@ class LeastSojourn(Beats):
     """What "optimal" does not mean."""
 
     name = "least_mean_sojourn_time"
+    stated = False
     paper = STOLYAR
     number = "Section 1, asymptotic optimality (said of waiting alone)"
     statement = (
@@ -308,6 +314,7 @@ class BeatsSampling(Beats):
     """PULL against asking servers."""
 
     name = "pull_beats_two_choices"
+    stated = False
     paper = STOLYAR
     number = "Section 1"
     statement = "In the limit PULL beats SQ(2), at a quarter of the messages."

@@ -50,9 +50,12 @@ class Scheme2BetterAnyChoices(Claim):
     """The same remark, for any d."""
 
     name = "scheme2_better_any_choices"
+    stated = False
     paper = MUKHOPADHYAY
     number = "Section 2, remark on (2.4)"
-    statement = "Scheme 2 has a smaller mean sojourn time than Scheme 1 for every number of choices"
+    statement = (
+        "Scheme 2 has a smaller mean sojourn time than Scheme 1 for every number of choices."
+    )
     studies = ("choices",)
 
     def evidence(self, results: "Results") -> Iterator[Evidence]:
@@ -113,6 +116,7 @@ class Scheme1BeatsOptimalHybrid(Beats):
     """Figure 4, Scheme 1."""
 
     name = "scheme1_beats_optimal_hybrid"
+    stated = False
     paper = MUKHOPADHYAY
     number = "Section 6, Figure 4"
     statement = "Scheme 1 outperforms hybrid SQ(2) with the optimal split."
@@ -124,6 +128,7 @@ class Scheme2BeatsOptimalHybrid(Beats):
     """Figure 4, Scheme 2."""
 
     name = "scheme2_beats_optimal_hybrid"
+    stated = False
     paper = MUKHOPADHYAY
     number = "Section 6, Figure 4"
     statement = "Scheme 2 outperforms hybrid SQ(2) with the optimal split."
@@ -135,6 +140,7 @@ class Scheme2BeatsOptimalHybridHighLoad(Beats):
     """Figure 4, Scheme 2 at high load."""
 
     name = "scheme2_beats_optimal_hybrid_high_load"
+    stated = False
     paper = MUKHOPADHYAY
     number = "Section 6, Figure 4"
     statement = "At arrival rates from .85 on, Scheme 2 outperforms hybrid SQ(2), optimally split."
@@ -147,6 +153,7 @@ class Scheme1BeatsOptimalSplit(Beats):
     """The schemes against the best split."""
 
     name = "scheme1_beats_optimal_split"
+    stated = False
     paper = MUKHOPADHYAY
     number = "Section 6, Figure 4"
     statement = "Scheme 1 always beats the optimal state-independent split."
@@ -158,6 +165,7 @@ class Scheme2BeatsOptimalSplit(Beats):
     """The schemes against the best split."""
 
     name = "scheme2_beats_optimal_split"
+    stated = False
     paper = MUKHOPADHYAY
     number = "Section 6, Figure 4"
     statement = "Scheme 2 always beats the optimal state-independent split."
@@ -337,6 +345,7 @@ class SQMaximallyStable(Claim):
     """Not so for SQ(d)."""
 
     name = "sq_is_maximally_stable"
+    stated = False
     paper = MUKHOPADHYAY
     number = "Section 3, after (3.5)"
     statement = "SQ(2) on the whole system is stable at every load below the capacity."

@@ -1,0 +1,60 @@
+"""The commands that sum up all studies that are built."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from manyserver.commands.base import RESULTS, say
+
+if TYPE_CHECKING:
+    from manyserver.claims.results import Results
+
+__all__ = ["claims"]
+
+
+@click.command()
+@RESULTS
+@click.pass_obj
+def claims(folder: Path, results: Path) -> None:
+    """Decide the statements of the papers by the studies that are built.
+
+    Writes claims.csv and claims.md into the folder of the results, and prints those that are
+    refuted. For example: manyserver claims
+    """
+    from manyserver.claims import Verdict, findings
+    from manyserver.claims.table import as_table, counted, markdown, number_of, place_of
+    from manyserver.study.whole_files import replacing
+
+    built = _built(folder, results)
+    found = findings(built)
+    with replacing(results / "claims.csv") as csv:
+        as_table(found, _provenance(results, built)).to_csv(csv, index=False)
+    with replacing(results / "claims.md") as page:
+        page.write_text(markdown(found))
+    say(f"{results / 'claims.csv'}: {counted(found)}")
+    for one in found:
+        if one.verdict is Verdict.REFUTED and one.evidence is not None:
+            say(f"refuted: {one.claim.statement}")
+            claimed = f"{number_of(one)}, claimed {one.evidence.expected}"
+            say(f"  {claimed}; {place_of(one)}; {one.note}")
+
+
+def _built(folder: Path, results: Path) -> "Results":
+    from manyserver.claims.results import read_results
+    from manyserver.study.config.names import study_files
+
+    return read_results(results, tuple(sorted(study_files(folder))))
+
+
+def _provenance(results: Path, built: "Results") -> dict[str, str]:
+    """Return what the table tells of the cube of each study; of none under the empty name."""
+    from manyserver.inspection.provenance import table_stamp
+    from manyserver.plan import Plan
+    from manyserver.version import __version__
+
+    digest = Plan.claims_digest()
+    return {
+        "": f"source manyserver {__version__}; built_from {digest}",
+        **{name: table_stamp(name, results / name / "cube.nc", digest) for name in built.cubes},
+    }
