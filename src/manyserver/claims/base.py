@@ -122,6 +122,9 @@ class Claim(ABC):
             return Finding(self, Verdict.NOT_BUILT, note=str(error))
         except NotComputable as error:
             return Finding(self, Verdict.NOT_COMPUTABLE, note=str(error))
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            # A study was edited so far that what a claim is about is not in it.
+            return Finding(self, Verdict.NOT_BUILT, note=f"the studies lack what it needs: {error}")
         return decide(self, found)
 
 

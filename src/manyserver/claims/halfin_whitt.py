@@ -422,9 +422,10 @@ class NoCostBelow(Claim):
     def evidence(self, results: "Results") -> Iterator[Evidence]:
         """Read f* below the level."""
         cube = results.cube(PORTRAIT)
-        level, heights = float(cube["excess_level"].values.item()), cube["y2_grid"].values.ravel()
+        level = float(cube["excess_level"].values.item())
+        heights = dict(zip(cube["x2"].values.tolist(), cube["y2_grid"].values.ravel(), strict=True))
         found = results.read(PORTRAIT, "excess_cost", Role.PATHS)
-        below = [n for n in found if heights[int(str(n.cell["x2"]))] <= level]
+        below = [n for n in found if heights[n.cell["x2"]] <= level]
         yield max(below, key=lambda number: abs(number.value)).near(0.0, 1e-9)
 
 
@@ -434,7 +435,7 @@ class CostPositive(Claim):
     name = "cost_not_negative"
     paper = BRAVERMAN
     number = "(4.3), (4.4)"
-    statement = "f* is nowhere negative."
+    statement = "The solution f* is nowhere negative."
     studies = (PORTRAIT,)
 
     def evidence(self, results: "Results") -> Iterator[Evidence]:
@@ -449,7 +450,7 @@ class CostRises(Claim):
     name = "cost_rises_with_waiting"
     paper = BRAVERMAN
     number = "(4.14), Lemma 7"
-    statement = "f* does not fall as more customers wait."
+    statement = "The solution f* does not fall as more customers wait."
     studies = (PORTRAIT,)
 
     def evidence(self, results: "Results") -> Iterator[Evidence]:

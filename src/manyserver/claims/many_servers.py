@@ -40,7 +40,9 @@ class FixedPointScheme1(FixedPoint):
 
     name = "fixed_point_scheme1"
     number = "Theorem 4.2, (4.11)"
-    statement = "Under Scheme 1 the mean-field equations have a fixed point at every load below one"
+    statement = (
+        "Under Scheme 1 the mean-field equations have a fixed point at every load below one."
+    )
     labels = {"policy": [f"scheme1 d=({d},{d})" for d in (1, 2, 3, 4, 5, 6, 8, 10)]}
 
 
@@ -49,7 +51,9 @@ class FixedPointScheme2(FixedPoint):
 
     name = "fixed_point_scheme2"
     number = "Theorem 4.2, (4.12)"
-    statement = "Under Scheme 2 the mean-field equations have a fixed point at every load below one"
+    statement = (
+        "Under Scheme 2 the mean-field equations have a fixed point at every load below one."
+    )
     labels = {"policy": [f"scheme2 d=({d},{d})" for d in (1, 2, 3, 4, 5, 6, 8, 10)]}
 
 
@@ -281,7 +285,7 @@ class BiasExponentScheme1(BiasExponent):
     name = "bias_like_one_over_n_scheme1"
     stated = False
     statement = (
-        "Under Scheme 1 the mean sojourn time approaches its limit like 1/N (exponent -1, to .25)"
+        "Under Scheme 1 the mean sojourn time approaches its limit like 1/N (exponent -1, to .25)."
     )
     rows = {"policy": SCHEME_1, "parameter": "exponent", "quantity": "sojourn_mean - limit"}
 
@@ -292,7 +296,7 @@ class BiasExponentScheme2(BiasExponent):
     name = "bias_like_one_over_n_scheme2"
     stated = False
     statement = (
-        "Under Scheme 2 the mean sojourn time approaches its limit like 1/N (exponent -1, to .25)"
+        "Under Scheme 2 the mean sojourn time approaches its limit like 1/N (exponent -1, to .25)."
     )
     rows = {"policy": SCHEME_2, "parameter": "exponent", "quantity": "sojourn_mean - limit"}
 

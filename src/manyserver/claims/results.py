@@ -238,7 +238,7 @@ def _half_widths(part: "xr.Dataset", variable: str) -> np.ndarray:
     """Return half-widths, or bounds of the error; NaN where there is no reliable one."""
     array = part[variable]
     relative = np.full(array.shape, ROUNDING)
-    for name in RELATIVE_ERRORS:
+    for name in set(RELATIVE_ERRORS) - {variable}:
         if name in part and set(part[name].dims) <= set(array.dims):
             error = part[name].broadcast_like(array).transpose(*array.dims).values
             relative += np.nan_to_num(np.abs(error))

@@ -272,7 +272,7 @@ class FewerJobsThanSplit(Claim):
     number = "Remark 3.1"
     statement = (
         "With one choice in each pool there are fewer jobs than under the split in proportion to "
-        "the capacity, where each server is an M/M/1 queue with the load of the whole (in the mean)"
+        "the capacity, where each server is an M/M/1 queue with the load of the whole, on average."
     )
     studies = ("choices",)
 
@@ -404,7 +404,7 @@ class LimitAtFigure4(Claim):
     paper = MUKHOPADHYAY
     number = "Section 6, Figures 4 and 5"
     statement = (
-        "With 100 servers the mean sojourn time under the schemes is within 5 % of its limit"
+        "With 100 servers the mean sojourn time under the schemes is within 5 % of its limit."
     )
     studies = ("fig4_optimised",)
 
