@@ -29,9 +29,9 @@ from manyserver.validation import (
     validated,
 )
 
-__all__ = ["SUMMARIES", "Plan"]
+__all__ = ["SUMMARIES", "Plan", "mark"]
 
-SUMMARIES = ("claims.csv", "claims.md")
+SUMMARIES = ("claims.csv", "claims.md", "report.html")
 """Files that are made of all studies that are built, below the folder of results."""
 
 OF_METHODS = ("methods", "method", "limit")
@@ -197,29 +197,29 @@ class Plan:
         """Short digest of all that a cube depends on but the files of its units."""
         config = self.study(study).config
         content = config.model_dump_json(exclude={"allow_failures", "figures", "fits"})
-        return _mark(content, fingerprint("manyserver.study.cube"))
+        return mark(content, fingerprint("manyserver.study.cube"))
 
     @staticmethod
     def claims_digest() -> str:
         """Short digest of all that the table of claims depends on but cubes and fits."""
         modules = sorted({type(claims.load(name)).__module__ for name in claims.names()})
-        return _mark(canonical(claims.names()), fingerprint(claims.__name__, *modules))
+        return mark(canonical(claims.names()), fingerprint(claims.__name__, *modules))
 
     def fits_digest(self, study: str) -> str:
         """Short digest of all that the table of fits depends on but the cube."""
         items = [(title, kind, options.model_dump()) for title, kind, options in self.fits(study)]
         modules = sorted({type(fits.load(kind)).__module__ for _, kind, _ in items})
-        return _mark(canonical(items), fingerprint(fits.__name__, *modules))
+        return mark(canonical(items), fingerprint(fits.__name__, *modules))
 
     def figure_digest(self, study: str, title: str) -> str:
         """Short digest of all that a figure depends on but the cube."""
         kind, options = self.figure(study, title)
         code = fingerprint(figures.__name__, type(figures.load(kind)).__module__)
-        return _mark(canonical(options.model_dump()), code)
+        return mark(canonical(options.model_dump()), code)
 
 
-def _mark(settings: str, code: str) -> str:
-    """Two short digests, for Snakemake to say which of the two changed."""
+def mark(settings: str, code: str) -> str:
+    """Return two short digests, for Snakemake to say which of the two changed."""
     return f"settings #{digest(settings)[:8]} code #{code[:8]}"
 
 

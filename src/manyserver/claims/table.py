@@ -11,7 +11,7 @@ from manyserver.claims.base import Finding, Verdict
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COLUMNS", "as_table", "counted", "markdown", "number_of", "place_of"]
+__all__ = ["COLUMNS", "as_table", "counted", "markdown", "number_of", "place_of", "plus_minus"]
 
 COLUMNS = (
     "name",
@@ -32,6 +32,10 @@ COLUMNS = (
     "provenance",
 )
 """Columns of the table; `cell` is JSON."""
+UNFELT = 1e-6
+"""Half-widths that are a smaller part of their number are not written."""
+MOST_DIGITS = 6
+"""Digits after the point that are written."""
 
 
 def as_table(findings: Iterable[Finding], provenance: Mapping[str, str]) -> "pd.DataFrame":
@@ -62,25 +66,29 @@ def counted(findings: Iterable[Finding]) -> str:
     return f"{counts.total()} claim{'' if counts.total() == 1 else 's'}: {told}"
 
 
-def number_of(finding: Finding) -> str:
-    """Write the number that decided, with its half-width; empty if there is none.
+def plus_minus(value: float, half_width: float = 0.0) -> str:
+    """Write a number, with its half-width to two digits where that is felt.
 
     Examples
     --------
-    >>> from manyserver.claims.evidence import Evidence
-    >>> found = Evidence(0.123456, 0.0021, 0, 1, "choices", {})
-    >>> number_of(Finding(None, Verdict.CONFIRMED, found))
-    '0.1235 +- 0.0021'
+    >>> plus_minus(1.23456, 0.0123), plus_minus(1.23456), plus_minus(float("nan"))
+    ('1.235 ± 0.012', '1.23456', '')
+    >>> plus_minus(0.00012345, 3e-8), plus_minus(2e-19, 1e-31)
+    ('0.00012345 ± 3e-08', '2e-19')
     """
-    one = finding.evidence
-    if one is None:
+    if not math.isfinite(value):
         return ""
-    if one.half_width <= 1e-9 * abs(one.value):
-        return f"{one.value:.6g}"
-    digits = max(0, min(12, 1 - math.floor(math.log10(one.half_width))))
-    if not 1e-3 <= abs(one.value) < 1e6 or digits > 6:
-        return f"{one.value:.6g} +- {one.half_width:.2g}"
-    return f"{one.value:.{digits}f} +- {one.half_width:.2g}"
+    if not math.isfinite(half_width) or half_width <= UNFELT * abs(value):
+        return f"{value:.6g}"
+    digits = 1 - math.floor(math.log10(half_width))
+    shown = f"{value:.{max(digits, 0)}f}" if digits <= MOST_DIGITS else f"{value:.6g}"
+    return f"{shown} ± {half_width:.2g}"
+
+
+def number_of(finding: Finding) -> str:
+    """Write the number that decided, with its half-width; empty if there is none."""
+    one = finding.evidence
+    return "" if one is None else plus_minus(one.value, one.half_width)
 
 
 def place_of(finding: Finding) -> str:
@@ -106,7 +114,7 @@ def markdown(findings: Iterable[Finding]) -> str:
         ]
         for one in findings:
             if one.claim.paper == paper:
-                expected = one.evidence.expected if one.evidence else ""
+                expected = one.evidence.expected.replace("+-", "±") if one.evidence else ""
                 cells = (
                     one.claim.statement,
                     one.claim.number + " (not stated)" * (not one.claim.stated),

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manyserver.commands.base import RESULTS, say
+from manyserver.commands.base import RESULTS, plan_of, say
 
 if TYPE_CHECKING:
     from manyserver.claims.results import Results
 
-__all__ = ["claims"]
+__all__ = ["claims", "report"]
 
 
 @click.command()
@@ -38,6 +38,25 @@ def claims(folder: Path, results: Path) -> None:
             say(f"refuted: {one.claim.statement}")
             claimed = f"{number_of(one)}, claimed {one.evidence.expected}"
             say(f"  {claimed}; {place_of(one)}; {one.note}")
+
+
+@click.command()
+@RESULTS
+@click.pass_obj
+def report(folder: Path, results: Path) -> None:
+    """Write one page of HTML with the claims and all studies that are built.
+
+    The page report.html, in the folder of the results, needs no other file. For example:
+    manyserver report
+    """
+    from manyserver.report import report as page
+    from manyserver.study.config.names import study_files
+    from manyserver.study.whole_files import replacing
+
+    built = [name for name in sorted(study_files(folder)) if (results / name / "cube.nc").exists()]
+    with replacing(results / "report.html") as temporary:
+        temporary.write_text(page(plan_of(folder, *built), results), encoding="utf-8")
+    say(f"{results / 'report.html'}: {len(built)} studies")
 
 
 def _built(folder: Path, results: Path) -> "Results":

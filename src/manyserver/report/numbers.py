@@ -1,0 +1,240 @@
+"""Numbers of a study in words and in a table, read from its cube."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from manyserver.analysis.curves import method_of, rate_dimension
+from manyserver.claims.table import plus_minus
+from manyserver.methods import METHOD, Role
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+__all__ = ["Table", "answers", "main_table"]
+
+MOST_COLUMNS = 7
+MEAN, WAITING, GAP = "sojourn_mean", "scaled_waiting_mean", "spectral_gap"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for people.
+
+    Parameters
+    ----------
+    caption : str
+        What the numbers are.
+    columns : tuple of str
+        Heads of the columns, the first that of the labels.
+    rows : tuple of tuple of str
+        A label and the numbers of each row.
+    """
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def main_table(cube: "xr.Dataset") -> Table | None:
+    """Return the numbers that a study is about; None if it has none of those that are known.
+
+    For dispatching policies these are mean sojourn times, in the limit or else at the largest
+    number of servers; in the Halfin-Whitt regime, what is known of the waiting customers or of the
+    spectral gap.
+    """
+    if MEAN in cube and "policy" in cube.dims:
+        return _of_policies(cube)
+    for name in (WAITING, GAP):
+        if name in cube:
+            return _of_regime(cube, name)
+    return None
+
+
+def answers(cube: "xr.Dataset", fits: "pd.DataFrame | None" = None) -> list[str]:
+    """Return sentences with what the numbers of a study say."""
+    found = [*_best(cube), *_finite(cube), *_of_sizes(cube), *_regime(cube), *_paths(cube)]
+    return [*found, *_fitted(fits)] if fits is not None else found
+
+
+def _reference(cube: "xr.Dataset", variable: str) -> "tuple[xr.Dataset, str] | None":
+    """Return the limit, or else the largest finite systems, and what they are called."""
+    limit, servers = method_of(cube, Role.LIMIT), cube["n_servers"].values
+    if limit and np.inf in servers:
+        there = cube.sel({METHOD: limit, "n_servers": np.inf})
+        if np.isfinite(there[variable].values).any():
+            return there, "in the limit of many servers"
+    for role in (Role.SIMULATION, Role.EXACT):
+        method = method_of(cube, role)
+        if method and np.isfinite(servers).any():
+            n = servers[np.isfinite(servers)].max()
+            return cube.sel({METHOD: method, "n_servers": n}), f"with {n:.0f} servers"
+    return None
+
+
+def _curves(cube: "xr.Dataset") -> "Iterator[tuple[str, xr.Dataset]]":
+    """Yield the slices of each system and each of the job sizes, with what they are called."""
+    dims = [dim for dim in ("system", "jobs") if dim in cube.dims]
+    for place in np.ndindex(*(cube.sizes[dim] for dim in dims)):
+        here = cube.isel(dict(zip(dims, place, strict=True)))
+        several = [dim for dim in dims if cube.sizes[dim] > 1]
+        yield ", ".join(str(here[dim].values) for dim in several), here
+
+
+def _half_widths(there: "xr.Dataset", variable: str) -> np.ndarray:
+    name = f"{variable}_half_width"
+    if name in there:
+        return np.asarray(there[name].values)
+    return np.zeros(there[variable].shape)
+
+
+def _of_policies(cube: "xr.Dataset") -> Table | None:
+    chosen = _reference(cube, MEAN)
+    if chosen is None:
+        return None
+    there, called = chosen
+    axis = rate_dimension(cube)
+    rates = np.atleast_1d(there[axis].values)
+    places = np.unique(np.linspace(0, rates.size - 1, MOST_COLUMNS).round().astype(int))
+    rows = []
+    for label, here in _curves(there):
+        for policy in here["policy"].values:
+            part = here.sel(policy=policy)
+            values = np.atleast_1d(part[MEAN].values)
+            if np.isfinite(values).any():
+                widths = np.atleast_1d(_half_widths(part, MEAN))
+                cells = [plus_minus(values[i], widths[i]) for i in places]
+                rows.append((f"{policy}, {label}" if label else str(policy), *cells))
+    words = axis.replace("_", " ")
+    head = (f"Policy, by {words}", *(f"{rates[i]:g}" for i in places))
+    return Table(f"Mean sojourn times {called}", head, tuple(rows))
+
+
+def _of_regime(cube: "xr.Dataset", variable: str) -> Table:
+    rows = []
+    for n in cube["n_servers"].values:
+        cells = []
+        for beta in cube["beta"].values:
+            here = cube[variable].sel(n_servers=n, beta=beta).values
+            known = here[np.isfinite(here)]
+            cells.append(plus_minus(float(known[0])) if known.size else "")
+        rows.append(("limit" if np.isinf(n) else f"{n:.0f}", *cells))
+    head = ("Servers, by beta", *(f"{beta:g}" for beta in cube["beta"].values))
+    meaning = cube[variable].attrs.get("long_name", variable.replace("_", " "))
+    return Table(meaning[:1].upper() + meaning[1:], head, tuple(rows))
+
+
+def _best(cube: "xr.Dataset") -> Iterator[str]:
+    """Say which policy has the least mean sojourn time at the highest load."""
+    if MEAN not in cube or "policy" not in cube.dims:
+        return
+    chosen = _reference(cube, MEAN)
+    if chosen is None:
+        return
+    there, called = chosen
+    axis = rate_dimension(cube)
+    for label, here in _curves(there):
+        means = here[MEAN].transpose("policy", axis).values
+        at = np.flatnonzero(np.isfinite(means).any(axis=0))
+        if not at.size:
+            continue
+        column, rate = means[:, at[-1]], float(here[axis].values[at[-1]])
+        widths = here[MEAN].copy(data=_half_widths(here, MEAN)).transpose("policy", axis)
+        names = here["policy"].values
+        best, worst = int(np.nanargmin(column)), int(np.nanargmax(column))
+        number = plus_minus(column[best], widths.values[best, at[-1]])
+        where = f"{label + ', ' if label else ''}at {axis.replace('_', ' ')} {rate:g}, {called},"
+        where = where[0].upper() + where[1:]
+        if best == worst:
+            yield f"{where} jobs stay {number} under {names[best]}."
+            continue
+        most = plus_minus(column[worst], widths.values[worst, at[-1]])
+        yield (
+            f"{where} jobs stay shortest under {names[best]}, {number}, and longest under "
+            f"{names[worst]}, {most}."
+        )
+
+
+def _finite(cube: "xr.Dataset") -> Iterator[str]:
+    """Say how far simulations are from the limit."""
+    limit, simulation = method_of(cube, Role.LIMIT), method_of(cube, Role.SIMULATION)
+    servers = cube["n_servers"].values
+    finite = np.sort(servers[np.isfinite(servers)])
+    if MEAN not in cube or not (limit and simulation and finite.size) or np.inf not in servers:
+        return
+    base = cube[MEAN].sel({METHOD: limit, "n_servers": np.inf}, drop=True)
+    for n in dict.fromkeys((finite[0], finite[-1])):
+        here = cube[MEAN].sel({METHOD: simulation, "n_servers": n}, drop=True)
+        deviation = abs(here / base - 1).values
+        if np.isfinite(deviation).any():
+            yield (
+                f"With {n:.0f} servers the simulated means are within "
+                f"{100 * np.nanmax(deviation):.2g} % of the limit."
+            )
+
+
+def _of_sizes(cube: "xr.Dataset") -> Iterator[str]:
+    """Say how much the job sizes change the mean."""
+    simulation = method_of(cube, Role.SIMULATION)
+    if "jobs" not in cube.dims or cube.sizes["jobs"] < 2 or MEAN not in cube or not simulation:
+        return
+    here = cube[MEAN].sel({METHOD: simulation})
+    spread = (here.max("jobs") / here.min("jobs") - 1).values
+    if np.isfinite(spread).any():
+        yield (
+            "The job sizes and the discipline change the simulated mean by "
+            f"{100 * np.nanmax(spread):.2g} % at most."
+        )
+
+
+def _regime(cube: "xr.Dataset") -> Iterator[str]:
+    """Say how far finite systems of the Halfin-Whitt regime are from the diffusion."""
+    if WAITING in cube:
+        limit = cube[WAITING].sel(n_servers=np.inf).max(METHOD)
+        chain = method_of(cube, Role.EXACT)
+        if chain:
+            here = cube[WAITING].sel({METHOD: chain})
+            known = here["n_servers"].values[np.isfinite(here.values).any(axis=0)]
+            n = known[np.isfinite(known)].max()
+            for beta in here["beta"].values[np.isfinite(here.sel(n_servers=n).values)][:1]:
+                yield (
+                    f"For beta = {beta:g}, the mean number of waiting customers over the square "
+                    f"root of the servers is {float(here.sel(n_servers=n, beta=beta)):.4g} with "
+                    f"{n:.0f} servers, and {float(limit.sel(beta=beta)):.4g} in the limit."
+                )
+    if GAP in cube:
+        gaps = cube[GAP].sel(n_servers=np.inf).max(METHOD)
+        low, high = (float(cube["beta"].values[place]) for place in (0, -1))
+        yield (
+            f"The spectral gap of the diffusion goes from {float(gaps[0]):.4g} at beta = {low:g} "
+            f"to {float(gaps[-1]):.4g} at beta = {high:g}."
+        )
+
+
+def _paths(cube: "xr.Dataset") -> Iterator[str]:
+    """Say where the paths of the fluid model end."""
+    if "fluid_y1" in cube:
+        last = cube[["fluid_y1", "fluid_y2"]].isel(step=-1)
+        yield (
+            f"All {cube.sizes['path']} paths end near ({float(last['fluid_y1'].mean()):.2f}, "
+            f"{float(last['fluid_y2'].mean()):.2f})."
+        )
+
+
+def _fitted(fits: "pd.DataFrame") -> Iterator[str]:
+    """Say how many fitted parameters are as theory says."""
+    from manyserver.analysis.curves import NORMAL_QUANTILE
+
+    if not {"parameter", "estimate", "standard_error", "expected"} <= set(fits):
+        return
+    known = fits.dropna(subset=["estimate", "standard_error", "expected"])
+    for parameter, rows in known.groupby("parameter", sort=False):
+        off = (rows["estimate"] - rows["expected"]).abs()
+        close = int((off <= NORMAL_QUANTILE * rows["standard_error"]).sum())
+        yield (
+            f"Of {len(rows)} fitted values of “{parameter}”, {close} have what theory says inside "
+            "of their 95 % interval."
+        )
