@@ -64,7 +64,7 @@ def cut(cube: xr.Dataset, study: str, variables: set[str]) -> xr.Dataset:
 
 
 def cut_fits(table: pd.DataFrame) -> pd.DataFrame:
-    numbers = ["estimate", "standard_error", "expected"]
+    numbers = ["fit", "estimate", "standard_error", "expected", "note"]
     return table[[name for name in (*ROW_LABELS, *numbers) if name in table]]
 
 

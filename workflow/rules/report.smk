@@ -15,7 +15,7 @@ rule html:
     conda:
         ENVIRONMENT
     params:
-        settings=report_digest(PLAN),
+        settings=report_digest(),
     message:
         "write the report"
     shell:

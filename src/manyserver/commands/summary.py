@@ -50,13 +50,12 @@ def report(folder: Path, results: Path) -> None:
     manyserver report
     """
     from manyserver.report import report as page
-    from manyserver.study.config.names import study_files
     from manyserver.study.whole_files import replacing
 
-    built = [name for name in sorted(study_files(folder)) if (results / name / "cube.nc").exists()]
+    text = page(plan_of(folder), results)
     with replacing(results / "report.html") as temporary:
-        temporary.write_text(page(plan_of(folder, *built), results), encoding="utf-8")
-    say(f"{results / 'report.html'}: {len(built)} studies")
+        temporary.write_text(text, encoding="utf-8")
+    say(f"{results / 'report.html'}: {len(text) / 1e6:.1f} MB")
 
 
 def _built(folder: Path, results: Path) -> "Results":

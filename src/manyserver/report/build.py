@@ -18,6 +18,7 @@ from manyserver.report.numbers import Table, answers, main_table
 from manyserver.study.cube import read_cube
 from manyserver.study.fingerprint import fingerprint
 from manyserver.study.points import canonical
+from manyserver.validation import ConfigError
 from manyserver.version import __version__
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["digest", "report"]
 
 PAGE = Path(__file__).with_name("page")
-HIDDEN = ("name", "method", "load", "standard_error", "second_term", "window", "n_points")
+HIDDEN = ("name", "fit", "method", "load")
+"""Labels of fits that the table of the report leaves out."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,10 @@ class Part:
     provenance: dict[str, str]
 
 
-def digest(plan: Plan) -> str:
+def digest() -> str:
     """Short digest of all that the report depends on but the files of the results."""
     pages = {path.name: path.read_text() for path in sorted(PAGE.iterdir())}
-    return mark(canonical([list(plan.names), pages]), fingerprint(__name__))
+    return mark(canonical(pages), fingerprint(__name__))
 
 
 def report(plan: Plan, results: Path) -> str:
@@ -81,7 +83,7 @@ def report(plan: Plan, results: Path) -> str:
     Parameters
     ----------
     plan : Plan
-        The studies that are told of, if they are built.
+        Of the project; all studies that are built are told of, whether or not they are in it.
     results : pathlib.Path
         Folder of the results.
     """
@@ -93,7 +95,7 @@ def report(plan: Plan, results: Path) -> str:
     )
     found = _claims(results / "claims.csv")
     counts = Counter(one.verdict for one in found)
-    names = [name for name in plan.names if (results / name / "cube.nc").exists()]
+    names = [name for name in plan.available if (results / name / "cube.nc").exists()]
     parts = [_part(plan, name, results / name) for name in names]
     return environment.get_template("report.html").render(
         version=__version__,
@@ -136,8 +138,12 @@ def _part(plan: Plan, name: str, folder: Path) -> Part:
     cube = read_cube(folder / "cube.nc")
     table = folder / "fits.csv"
     fits = pd.read_csv(table) if table.exists() else None
-    said = answers(cube, fits)
-    tables = [main_table(cube), None if fits is None else _fits_table(fits)]
+    try:
+        said, numbers = answers(cube, fits), main_table(cube)
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        # One study must not cost the others.
+        said, numbers = [f"Its numbers could not be put into words: {error}."], None
+    tables = [numbers, None if fits is None else _fits_table(fits)]
     return Part(
         name,
         str(cube.attrs.get("title", name)),
@@ -151,7 +157,11 @@ def _part(plan: Plan, name: str, folder: Path) -> Part:
 
 
 def _pictures(plan: Plan, name: str, folder: Path) -> Iterable[Picture]:
-    for title in plan.figure_titles(name):
+    try:
+        titles = plan.figure_titles(name)
+    except ConfigError:
+        return  # The study was edited since, and cannot be read.
+    for title in titles:
         path = folder / "figures" / f"{title}.png"
         if path.exists():
             kind, _ = plan.figure(name, title)
@@ -165,7 +175,7 @@ def _fits_table(fits: "pd.DataFrame") -> Table:
     labels = [
         column
         for column in fits.columns[: fits.columns.get_loc("quantity")]
-        if column not in (*HIDDEN, "fit") and fits[column].nunique() > 1
+        if column not in HIDDEN and fits[column].nunique() > 1
     ]
     heads = [*labels, "quantity", "parameter", "estimate", "expected", "note"]
     rows = [

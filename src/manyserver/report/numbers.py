@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["Table", "answers", "main_table"]
 
 MOST_COLUMNS = 7
+MOST_NAMED = 4
+SMALLEST_EXPECTED = 0.05
+"""Fitted values are compared with theory by their ratio, if that is not smaller."""
+ALIKE = 1e-6
+"""Relative difference of mean sojourn times that are called the same."""
 MEAN, WAITING, GAP = "sojourn_mean", "scaled_waiting_mean", "spectral_gap"
 
 
@@ -56,8 +61,9 @@ def main_table(cube: "xr.Dataset") -> Table | None:
 
 def answers(cube: "xr.Dataset", fits: "pd.DataFrame | None" = None) -> list[str]:
     """Return sentences with what the numbers of a study say."""
-    found = [*_best(cube), *_finite(cube), *_of_sizes(cube), *_regime(cube), *_paths(cube)]
-    return [*found, *_fitted(fits)] if fits is not None else found
+    parts = (_best, _waiting, _finite, _of_sizes, _regime, _paths)
+    found = [sentence for part in parts for sentence in part(cube)]
+    return found if fits is None else [*found, *_fitted(fits)]
 
 
 def _reference(cube: "xr.Dataset", variable: str) -> "tuple[xr.Dataset, str] | None":
@@ -129,33 +135,58 @@ def _of_regime(cube: "xr.Dataset", variable: str) -> Table:
 
 def _best(cube: "xr.Dataset") -> Iterator[str]:
     """Say which policy has the least mean sojourn time at the highest load."""
-    if MEAN not in cube or "policy" not in cube.dims:
-        return
-    chosen = _reference(cube, MEAN)
+    chosen = _reference(cube, MEAN) if MEAN in cube and "policy" in cube.dims else None
     if chosen is None:
         return
     there, called = chosen
     axis = rate_dimension(cube)
+    said: dict[str, list[str]] = {}
     for label, here in _curves(there):
-        means = here[MEAN].transpose("policy", axis).values
-        at = np.flatnonzero(np.isfinite(means).any(axis=0))
-        if not at.size:
-            continue
-        column, rate = means[:, at[-1]], float(here[axis].values[at[-1]])
-        widths = here[MEAN].copy(data=_half_widths(here, MEAN)).transpose("policy", axis)
-        names = here["policy"].values
-        best, worst = int(np.nanargmin(column)), int(np.nanargmax(column))
-        number = plus_minus(column[best], widths.values[best, at[-1]])
-        where = f"{label + ', ' if label else ''}at {axis.replace('_', ' ')} {rate:g}, {called},"
-        where = where[0].upper() + where[1:]
-        if best == worst:
-            yield f"{where} jobs stay {number} under {names[best]}."
-            continue
-        most = plus_minus(column[worst], widths.values[worst, at[-1]])
-        yield (
-            f"{where} jobs stay shortest under {names[best]}, {number}, and longest under "
-            f"{names[worst]}, {most}."
-        )
+        there_are = np.isfinite(here[MEAN].transpose("policy", axis).values).any(axis=0)
+        known = here.isel({axis: there_are})
+        if known.sizes[axis]:
+            last = known.isel({axis: -1})
+            where = f"at {axis.replace('_', ' ')} {float(last[axis]):g}, {called}"
+            said.setdefault(f"{where}, {_extremes(last)}", []).append(label)
+    for sentence, labels in said.items():
+        # What is the same everywhere needs no place.
+        place = "" if len(said) == 1 else f"{_joined(labels)}: "
+        yield f"{place or sentence[0].upper()}{sentence if place else sentence[1:]}."
+
+
+def _extremes(here: "xr.Dataset") -> str:
+    """Say under which policies jobs stay shortest and longest."""
+    values, widths, names = here[MEAN].values, _half_widths(here, MEAN), here["policy"].values
+    best, worst = int(np.nanargmin(values)), int(np.nanargmax(values))
+    if values[worst] - values[best] <= ALIKE * values[best]:
+        whom = names[best] if np.isfinite(values).sum() == 1 else "all policies"
+        return f"jobs stay {plus_minus(values[best], widths[best])} under {whom}"
+    least, most = (plus_minus(values[i], widths[i]) for i in (best, worst))
+    return (
+        f"jobs stay shortest under {names[best]}, {least}, and longest under {names[worst]}, {most}"
+    )
+
+
+def _joined(labels: list[str]) -> str:
+    shown = [*labels[:MOST_NAMED], *["others"] * (len(labels) > MOST_NAMED)]
+    return "; ".join(shown)
+
+
+def _waiting(cube: "xr.Dataset") -> Iterator[str]:
+    """Say how many jobs wait or are blocked, where that is what policies are about."""
+    method, servers = method_of(cube, Role.SIMULATION), cube["n_servers"].values
+    finite = servers[np.isfinite(servers)]
+    pulls = "router" in cube.dims and bool((cube["policy_name"].values == "pull").all())
+    if not pulls or not method or not finite.size:
+        return
+    here = cube.sel({METHOD: method, "n_servers": finite.max()})
+    waiting, blocking = (
+        100 * float(here[name].max()) for name in ("waiting_probability", "blocking_probability")
+    )
+    yield (
+        f"With {finite.max():.0f} servers, simulated, at most {waiting:.2g} % of the jobs wait "
+        f"and {blocking:.2g} % are blocked."
+    )
 
 
 def _finite(cube: "xr.Dataset") -> Iterator[str]:
@@ -172,7 +203,7 @@ def _finite(cube: "xr.Dataset") -> Iterator[str]:
         if np.isfinite(deviation).any():
             yield (
                 f"With {n:.0f} servers the simulated means are within "
-                f"{100 * np.nanmax(deviation):.2g} % of the limit."
+                f"{_share(float(np.nanmax(deviation)))} of the limit."
             )
 
 
@@ -230,11 +261,27 @@ def _fitted(fits: "pd.DataFrame") -> Iterator[str]:
 
     if not {"parameter", "estimate", "standard_error", "expected"} <= set(fits):
         return
-    known = fits.dropna(subset=["estimate", "standard_error", "expected"])
+    # The target of a percentile is no theory.
+    known = fits[fits["fit"] != "targets"].dropna(subset=["estimate", "standard_error", "expected"])
     for parameter, rows in known.groupby("parameter", sort=False):
         off = (rows["estimate"] - rows["expected"]).abs()
         close = int((off <= NORMAL_QUANTILE * rows["standard_error"]).sum())
+        told = ""
+        if (rows["expected"].abs() > SMALLEST_EXPECTED).all():
+            middle = float((off / rows["expected"].abs()).median())
+            told = f"; half of all are off by {_share(max(middle, 1e-5))} at most"
         yield (
-            f"Of {len(rows)} fitted values of “{parameter}”, {close} have what theory says inside "
-            "of their 95 % interval."
+            f"Of {len(rows)} fitted values of “{parameter}”, {close} agree with theory within "
+            f"their 95 % intervals{told}."
         )
+
+
+def _share(part: float) -> str:
+    """Write a relative difference.
+
+    Examples
+    --------
+    >>> _share(0.0234), _share(3.4)
+    ('2.3 %', 'a factor of 4.4')
+    """
+    return f"{100 * part:.2g} %" if part < 1 else f"a factor of {1 + part:.2g}"
