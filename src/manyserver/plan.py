@@ -250,14 +250,34 @@ def _check_kinds(study: Study) -> None:
 
 def _supply(study: Study, options: BaseModel) -> Supply:
     config = study.config
-    return Supply(config.model, study.points, config.methods_used, study.layout.axes, options)
+    return Supply(
+        config.model, study.layout.points, config.methods_used, study.layout.axes, options
+    )
+
+
+def _unknown_values(at: Mapping[str, tuple], study: Study) -> list[tuple[str, str]]:
+    """Say which values of axes of the study's own are not there."""
+    own = study.layout.choices.get("own", ())
+    lines = []
+    for axis, values in at.items():
+        if axis not in own:
+            told = f"is no axis of the study's own; {suggestion(axis, own)}"
+            lines.append(("at", f"{shown(axis)}: {told}"))
+            continue
+        there = study.layout.axes[axis]
+        for value in values:
+            if float(value) not in there:
+                allowed = ", ".join(f"{number:g}" for number in there)
+                told = f"{float(value):g}: is not in this study; Allowed: {allowed}"
+                lines.append((f"at.{axis}", told))
+    return lines
 
 
 def _unknown(options: BaseModel, study: Study) -> list[tuple[str, str]]:
     """Say which values in a kind's options are not on the axes of the study, by their keys."""
     methods = list(study.config.methods_used)
     known = {**study.layout.choices, **dict.fromkeys(OF_METHODS, methods)}
-    lines = []
+    lines = _unknown_values(getattr(options, "at", {}), study)
     for key, allowed in known.items():
         value = getattr(options, key, None)
         there = {None, *allowed}

@@ -264,7 +264,7 @@ def test_messages_are_short(tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_text(
         STUDY.replace("[0.5, 0.7]", f"[{', '.join(['0.5'] * 9000)}]")
-        + f"unit: [{'x, ' * 5000}]\n{'y' * 900}: 1\n"
+        + f"fits: [{'x, ' * 5000}]\n{'y' * 900}: 1\n"
     )
     with pytest.raises(ConfigError) as caught:
         Plan(tmp_path)

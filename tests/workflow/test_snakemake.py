@@ -28,8 +28,8 @@ def test_one_command_builds_everything_and_says_what_it_does(finished: Finished)
     files = {
         "cube.nc",
         "fits.csv",
-        "figures/sojourn_against_load.pdf",
-        "figures/sojourn_against_load.png",
+        "figures/sojourn_against.pdf",
+        "figures/sojourn_against.png",
         "verified.txt",
         "units/mean_field/limit.jsonl",
         "units/simulation/n10.jsonl",
@@ -50,8 +50,8 @@ def test_one_command_builds_everything_and_says_what_it_does(finished: Finished)
         "tiny: fit rates",
         "tiny: look for failed points",
     ]
-    assert "  results/tiny: cube.nc, fits.csv, figures/sojourn_against_load.png, .pdf\n" in said
-    assert "Look first at results/tiny/figures/sojourn_against_load.png." in said
+    assert "  results/tiny: cube.nc, fits.csv, figures/sojourn_against.png, .pdf\n" in said
+    assert "Look first at results/tiny/figures/sojourn_against.png." in said
     assert (results / "verified.txt").read_text() == "tiny: 8 points, none failed\n"
 
 

@@ -96,7 +96,7 @@ class QueueTailsFigure(FigureKind[Options]):
                 _write_growth(axes, here, looks)
             axes.set_title(_title(here, cube))
         panels[0].set_yscale("log")
-        panels[0].xaxis.set_major_locator(marks.whole_numbers())
+        marks.whole_numbers(panels[0].xaxis)
         legends.legend(
             figure,
             [legends.entry(look, limit, finite) for look in looks],

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from manyserver.disciplines import Discipline
 from manyserver.methods.base import Draws, Method, Role, Strict
 from manyserver.methods.dispatching import DispatchingProblem
-from manyserver.model import System
+from manyserver.model import System, UnstableSystem
 from manyserver.policies import Policy
 from manyserver.sizes import SizeLaw
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MeanField", "Options"]
 
-NOT_KNOWN = "not known"
+NOT_KNOWN, UNSTABLE = "not known", "unstable"
 
 
 class Options(Strict):
@@ -35,12 +35,18 @@ class MeanField(Method[DispatchingProblem, Options]):
         """Solve for the fixed point.
 
         With sizes and a discipline, the law of the sojourn time is added where it is known, for
-        exponential sizes. Where not even the fixed point is known, the result is a status alone.
+        exponential sizes. Where not even the fixed point is known, or the system turns out to be
+        unstable, the result is a status alone.
         """
+        import xarray as xr
+
         from manyserver.mean_field import fixed_point
 
         system, policy = problem.system, problem.policy
-        state = fixed_point(system, policy)
+        try:
+            state = fixed_point(system, policy)
+        except UnstableSystem as error:
+            return xr.Dataset(attrs={"status": UNSTABLE, "reason": str(error)})
         if problem.sizes is None or problem.discipline is None:
             return state
         return _with_jobs(system, policy, state, problem.sizes, problem.discipline)

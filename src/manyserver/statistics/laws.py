@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 
 __all__ = [
     "Fit",
@@ -36,11 +37,9 @@ class Fit:
     @property
     def consistent(self) -> bool:
         """Whether chi-square accepts the fit."""
-        from scipy.special import gammaincc
-
         if self.spare < 1:
             return True
-        return bool(gammaincc(self.spare / 2, self.chi_square / 2) >= WORST_P_VALUE)
+        return bool(scipy.special.gammaincc(self.spare / 2, self.chi_square / 2) >= WORST_P_VALUE)
 
 
 def exponent_fit(x: np.ndarray, y: np.ndarray, errors: np.ndarray | None, second: bool) -> Fit:

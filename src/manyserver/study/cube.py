@@ -67,7 +67,10 @@ def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
     records = {canonical(r.parameters): r for file in unit_files for r in read_unit(file)}
     placed: list[tuple[tuple[int, ...], Record]] = []
     labels = _Labels(tuple(len(values) for values in axes.values()))
-    for point in study.points:
+    for gap in study.layout.gaps:
+        place = tuple(axes[axis].index(gap.labels[axis]) for axis in axes)
+        labels.status[place], labels.reasons[place] = gap.status, gap.reason
+    for point in study.layout.points:
         told: dict[str, Any] = {METHOD: point.method, **point.labels}
         place = tuple(axes[axis].index(told[axis]) for axis in axes)
         labels.ids[place], labels.status[place] = point.id, point.left_out

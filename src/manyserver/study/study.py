@@ -45,10 +45,13 @@ class Study:
     notes: tuple[str, ...]
     document: Document
 
-    @property
+    @cached_property
     def points(self) -> tuple[Point, ...]:
-        """All points, in the order of the axes."""
-        return self.layout.points
+        """All that is to be computed, each once, in the order of the axes."""
+        once: dict[str, Point] = {}
+        for point in self.layout.points:
+            once.setdefault(point.id, point)
+        return tuple(once.values())
 
     @cached_property
     def units(self) -> dict[str, Unit]:

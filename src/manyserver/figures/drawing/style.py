@@ -33,6 +33,7 @@ __all__ = [
     "size_looks",
     "symbol",
     "theme",
+    "value_looks",
     "variable_label",
     "with_error",
 ]
@@ -178,7 +179,7 @@ def looks(cube: "xr.Dataset", without: tuple[str, ...] = ()) -> list[Look]:
     families = [str(name) for name in cube["policy_name"].values]
     for place, name in enumerate(families):
         label = str(cube["policy"].values[place])
-        parameters = json.loads(str(cube["policy_parameters"].values[place]))
+        parameters = _told(cube.isel(policy=place)["policy_parameters"])
         if without:
             label = name
             parameters = {key: parameters[key] for key in parameters if key not in without}
@@ -196,6 +197,12 @@ def looks(cube: "xr.Dataset", without: tuple[str, ...] = ()) -> list[Look]:
             )
         )
     return found
+
+
+def _told(parameters: "xr.DataArray") -> dict[str, Any]:
+    """Return the parameters of a policy that are the same on all axes of the study's own."""
+    first, *others = (json.loads(str(text)) for text in parameters.values.flat)
+    return {key: first[key] for key in first if all(other[key] == first[key] for other in others)}
 
 
 def family(name: str) -> tuple[Colour, Any, Any]:
@@ -226,6 +233,11 @@ def rate_label(rate: float, dimension: str) -> str:
 def rate_looks(rates: Sequence[float], dimension: str) -> list[Look]:
     """Return a look for every arrival rate or load, from dark to light."""
     return _sequence([rate_label(rate, dimension) for rate in rates], "viridis")
+
+
+def value_looks(labels: Sequence[str]) -> list[Look]:
+    """Return a look for every value of an axis, from dark to light."""
+    return _sequence(labels, "viridis")
 
 
 def beta_looks(betas: Sequence[float]) -> list[Look]:

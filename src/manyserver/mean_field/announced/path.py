@@ -16,6 +16,7 @@ from functools import cache
 from typing import Literal
 
 import numpy as np
+import scipy
 
 from manyserver.mean_field.announced.law import Sliding, SlidingLaw
 from manyserver.mean_field.announced.order import Order
@@ -142,8 +143,6 @@ def _advance(
         Whether the servers of the rank ran out, or more fall back than arrive, or neither: then
         another method goes on, or it is the last time.
     """
-    from scipy.integrate import solve_ivp
-
     if time == times[-1]:
         return time, state, state[None], ""
     law = drift.law
@@ -155,7 +154,7 @@ def _advance(
         events += [("gone", _below(drift, law.mass, level)) for level in (EMPTY, -OVERSHOOT)]
         if law.classes.sum() > 1:
             events.append(("", _below(drift, law.mass, 2 * FEW if stiff else FEW / 2, up=stiff)))
-    solution = solve_ivp(
+    solution = scipy.integrate.solve_ivp(
         lambda _, state: drift(state),
         (time, times[-1]),
         state,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 from manyserver.mean_field.path import Path
@@ -101,8 +102,6 @@ def _advance(
     passed : numpy.ndarray, shape (time passed, element)
         States at those of `times` that were passed.
     """
-    from scipy.integrate import solve_ivp
-
     if time == times[-1]:
         return time, state, state[None]
 
@@ -119,7 +118,7 @@ def _advance(
         events.append(filling)
     for event in events:
         event.terminal = True  # type: ignore[attr-defined]
-    solution = solve_ivp(
+    solution = scipy.integrate.solve_ivp(
         flow,
         (time, times[-1]),
         state,
