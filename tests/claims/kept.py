@@ -13,7 +13,7 @@ import xarray as xr
 
 from manyserver import claims
 from manyserver.claims.results import ROW_LABELS, Number, Results, read_results
-from manyserver.methods import Role
+from manyserver.methods import ROLE, Role
 
 FOLDER = Path(__file__).parents[1] / "data" / "claims"
 ALWAYS = ("status", "interval_reliable", "truncation_error", "residual")
@@ -24,6 +24,7 @@ BESIDE = {
 """Variables that claims read of a cube without asking for numbers."""
 EVERY = {"x1": slice(0, None, 8), "x2": slice(0, None, 8), "step": slice(7, None, 8)}
 LEVELS = {"tail_decay": 32}
+POLICIES = {"winner_map": ["Scheme 1", "Scheme 2"]}
 
 
 def studies() -> list[str]:
@@ -56,10 +57,14 @@ def cut(cube: xr.Dataset, study: str, variables: set[str]) -> xr.Dataset:
     found = found.isel({dim: part for dim, part in EVERY.items() if dim in cube.dims})
     if "level" in found.dims:
         found = found.isel(level=slice(0, LEVELS.get(study, 2)))
+    if study in POLICIES:
+        found = found.sel(policy=POLICIES[study])
+        texts = [n for n, c in found.coords.items() if c.dtype.kind in "OU" and n not in c.dims]
+        found = found.drop_vars([name for name in texts if name != ROLE])
     narrow = {n: found[n].astype("float32") for n in wanted if n.endswith("_half_width")}
     found = found.assign(narrow)
-    for variable in found.variables.values():
-        variable.attrs = {}
+    for name in found.data_vars:
+        found[name].attrs = {}
     return found.assign_attrs({name: cube.attrs[name] for name in ("study", "source")})
 
 

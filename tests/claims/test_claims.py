@@ -173,15 +173,14 @@ def test_the_known_counterexamples_are_found() -> None:
     two = found("scheme2_better_two_choices")
     assert two.verdict is Verdict.REFUTED
     assert "arrival_rate 0.9084 to 0.9899 at C = (4/5, 6/5)" in two.note
-    means = {
-        scheme: kept()
-        .read("choices", "sojourn_mean", policy=scheme, system="C = (4/5, 6/5)", arrival_rate=0.95)[
-            0
-        ]
-        .value
-        for scheme in ("scheme1 d=(2,2)", "scheme2 d=(2,2)")
-    }
-    np.testing.assert_allclose(list(means.values()), [2.13909, 2.14786], atol=5e-6)
+    assert "load 0.9076 to 0.98 at two pools, r = 1.5" in two.note
+    cell = {"system": "C = (4/5, 6/5)", "arrival_rate": 0.95, "d": 2}
+    means = [
+        kept().read("choices", "sojourn_mean", policy=f"Scheme {i}", **cell)[0].value
+        for i in (1, 2)
+    ]
+    np.testing.assert_allclose(means, [2.13909, 2.14786], atol=5e-6)
+    assert "0.9428 to 0.99 at C = (2/3, 4/3), d = 5" in found("scheme2_better_any_choices").note
     for name, ends in (
         ("scheme1_beats_optimal_split", "0.1396 to 0.4786"),
         ("scheme2_beats_optimal_split", "0.1396 to 0.4764"),
@@ -273,7 +272,7 @@ def test_the_table_says_where_each_number_is() -> None:
 
 
 def test_the_command_writes_a_table_and_a_page(tmp_path: Path) -> None:
-    for study in ("choices", "halfin_whitt"):
+    for study in ("choices", "winner_map", "halfin_whitt"):
         (tmp_path / study).mkdir()
         for file in (FOLDER / study).iterdir():
             (tmp_path / study / file.name).write_bytes(file.read_bytes())

@@ -106,7 +106,9 @@ def test_every_study_has_its_answer_figures_tables_times_and_provenance(page: Pa
     assert sum("Times and provenance" in text for text in page.text("summary")) == len(STUDIES)
     said = " ".join(page.text("p"))
     assert said.count("The last computation took 1.5 s in 1 job, with 200 MB of memory") == 3
-    assert "in the limit of many servers, jobs stay shortest under scheme1 d=(10,10)" in said
+    assert (
+        "in the limit of many servers, jobs stay shortest under Scheme 1, d = 10, 1.76864" in said
+    )
     assert {"Mean sojourn times in the limit of many servers", "Fits, with 95 % half-widths"} <= {
         *page.text("summary")
     }
@@ -161,9 +163,12 @@ def kept(study: str) -> tuple[xr.Dataset, pd.DataFrame | None]:
 
 def test_answers_follow_from_the_data() -> None:
     cube, _ = kept("fig4_optimised")
-    (best, finite) = answers(cube)
+    best, winners, finite = answers(cube)
     assert "at arrival rate 0.9" in best.lower()
     assert "shortest under scheme2 d=(2,2), 1.7423, and longest under optimal_split, 7.7" in best
+    assert winners.endswith(
+        "hybrid_sq d=2 split=optimal at 15, sed d=(2,2) at 14, scheme2 d=(2,2) at 2."
+    )
     assert finite.startswith("With 100 servers the simulated means are within 7.")
     worse = cube.copy(deep=True)
     worse["sojourn_mean"].loc[{"policy": "scheme2 d=(2,2)"}] = 99.0
@@ -177,7 +182,7 @@ def test_answers_name_what_is_alike_once() -> None:
     alike = answers(cube.assign(sojourn_mean=means), fits)
     where = "load 0.7, in the limit of many servers, jobs stay"
     assert alike[0] == f"At {where} 1 under all policies."
-    assert alike[1] == (
+    assert alike[2] == (
         "With 200 servers, simulated, at most 9.2 % of the jobs wait and 6.5 % are blocked."
     )
     means.loc[{"system": "C = (2/3, 4/3), buffer 5"}] += 0.5

@@ -10,8 +10,17 @@ __all__ = ["Evidence", "where_false"]
 
 SWEPT = ("arrival_rate", "load", "beta")
 """Axes along which a claim may hold here and not there."""
-CURVES = ("system", "policy", "jobs", "pool", "level")
-"""Axes whose labels tell curves apart."""
+SAME = (
+    "method_name",
+    "method",
+    "variable",
+    "n_servers",
+    "load",
+    "arrival_rate",
+    "quantity",
+    "name",
+)
+"""Labels that do not tell curves apart."""
 FEWEST = 4
 """Points through which a spline is drawn."""
 MOST = 3
@@ -88,44 +97,60 @@ def where_false(known: Iterable[Evidence], against: Iterable[Evidence]) -> str:
     str
         Ends of a range are interpolated where the claim starts or ceases to hold.
     """
-    known, against = list(known), list(against)
-    told = f"{len(against)} of {len(known)} numbers against it"
-    axis = next((axis for axis in SWEPT if all(axis in one.cell for one in known)), None)
-    if axis is None:
-        return told
-    varying = [name for name in CURVES if len({one.cell.get(name) for one in known}) > 1]
-    curves: dict[tuple[object, ...], list[Evidence]] = {}
+    known, outside = list(known), {id(one) for one in against}
+    told = f"{len(outside)} of {len(known)} numbers against it"
+    names = {name: None for one in known for name in one.cell if name not in SAME}
+    varying = [name for name in names if len({one.cell.get(name) for one in known}) > 1]
+    curves: dict[tuple[str, ...], list[Evidence]] = {}
     for one in known:
-        curves.setdefault(tuple(one.cell.get(name) for name in varying), []).append(one)
+        place = [_label(one, name) for name in varying if name in one.cell]
+        curves.setdefault((one.study, _axis(one), *place), []).append(one)
     ranges = {
-        ", ".join(map(str, place)): _ranges(curve, axis)
+        place: _ranges(curve, place[1], outside)
         for place, curve in curves.items()
-        if any(one in against for one in curve)
+        if place[1] and any(id(one) in outside for one in curve)
     }
     shown = [
-        f"{axis} {text}" + f" at {place}" * bool(place) for place, text in ranges.items() if text
+        f"{axis} {text}" + f" at {', '.join(place)}" * bool(place)
+        for (_, axis, *place), text in ranges.items()
+        if text
     ]
     more = len(shown) - MOST
     shown = [*shown[:MOST], f"and on {more} more curves"] if more > 0 else shown
     return ": ".join(filter(None, (told, ", ".join(shown))))
 
 
-def _ranges(curve: list[Evidence], axis: str) -> str:
+def _axis(one: Evidence) -> str:
+    """Return the axis along which a number lies on a curve; empty if there is none."""
+    return next((axis for axis in SWEPT if axis in one.cell), "")
+
+
+def _label(one: Evidence, name: str) -> str:
+    """Write a label, of a number with its name."""
+    value = one.cell[name]
+    return f"{name} = {value:g}" if isinstance(value, float | int) else str(value)
+
+
+def _ranges(curve: list[Evidence], axis: str, outside: set[int]) -> str:
     """Return the ranges of an axis in which the numbers of a curve are outside; empty if few."""
     from scipy.interpolate import CubicSpline
+    from scipy.optimize import brentq
 
-    places = sorted((float(str(one.cell[axis])), one.inside / _scale(one)) for one in curve)
-    x, inside = np.array(places).T
+    places = sorted(
+        (float(str(one.cell[axis])), one.inside / _scale(one), id(one) in outside) for one in curve
+    )
+    x, inside, found = np.array(places).T
     if x.size < FEWEST or (np.diff(x) <= 0).any():
         return ""
-    roots = [
-        root for root in CubicSpline(x, inside).roots(extrapolate=False) if x[0] < root < x[-1]
+    spline, false = CubicSpline(x, inside), found > 0
+    turns = [
+        brentq(lambda at: float(spline(at)), x[i], x[i + 1])
+        if inside[i] * inside[i + 1] < 0
+        else x[i + bool(false[i + 1])]
+        for i in np.flatnonzero(false[1:] != false[:-1])
     ]
-    ends = [x[0], *roots, x[-1]]
-    spline = CubicSpline(x, inside)
-    return " and ".join(
-        f"{low:.4g} to {high:.4g}" for low, high in pairwise(ends) if spline((low + high) / 2) < 0
-    )
+    parts = list(pairwise([x[0], *turns, x[-1]]))[0 if false[0] else 1 :: 2]
+    return " and ".join(f"{low:.4g} to {high:.4g}" for low, high in parts)
 
 
 def _scale(one: Evidence) -> float:

@@ -22,6 +22,10 @@ ROUNDING = 1e-12
 """Relative error of a deterministic number that states none."""
 RELATIVE_ERRORS = ("truncation_error", "residual")
 """Variables of the dispatching model that hold relative errors of all numbers beside them."""
+ERRORS = ("_error", "_half_width")
+"""Suffixes of the variables that hold the error of another; the last that has one counts."""
+BESIDE = (*RELATIVE_ERRORS, "status", "interval_reliable")
+"""Variables that say how good all numbers beside them are."""
 
 
 @dataclass(frozen=True)
@@ -131,13 +135,14 @@ class Results:
             If the study was not built, or has no such value.
         """
         cube = self.cube(study)
-        part = cube.sel({METHOD: methods_of(cube, role)})
-        for axis, wanted in labels.items():
-            there = set(part[axis].values.tolist()) if axis in part.dims else set()
-            chosen = [w for w in (wanted if isinstance(wanted, list) else [wanted]) if w in there]
+        wanted = (variable, *(f"{variable}{suffix}" for suffix in ERRORS), *BESIDE)
+        part = cube[[name for name in wanted if name in cube]]
+        part = part.sel({METHOD: methods_of(cube, role)})
+        for axis, asked in labels.items():
+            chosen = _places(part, axis, asked if isinstance(asked, list) else [asked])
             if not chosen:
-                raise NotBuilt(f"the study {study} has no {axis} {wanted}")
-            part = part.sel({axis: chosen})
+                raise NotBuilt(f"the study {study} has no {axis} {asked}")
+            part = part.isel({axis: chosen})
         found = list(_numbers(part, study, variable)) if variable in part else []
         if not found:
             raise NotBuilt(f"the study {study} has no {variable} of a method of role {role.value}")
@@ -218,6 +223,15 @@ def read_results(folder: Path, studies: Iterator[str] | tuple[str, ...]) -> Resu
     return Results(cubes, fits)
 
 
+def _places(part: "xr.Dataset", axis: str, asked: list[Any]) -> list[int]:
+    """Return where the labels are that are asked for, of those that there are."""
+    there = part[axis].values if axis in part.dims else np.array([])
+    if there.dtype.kind not in "fiu":
+        return [int(i) for label in asked for i in np.flatnonzero(there == label)]
+    near = [np.isclose(there, float(label), rtol=1e-9, atol=0) for label in asked]
+    return [int(i) for one in near for i in np.flatnonzero(one)]
+
+
 def _key(number: Number, apart: set[str]) -> tuple[tuple[str, object], ...]:
     return tuple((name, value) for name, value in number.cell.items() if name not in apart)
 
@@ -247,7 +261,7 @@ def _half_widths(part: "xr.Dataset", variable: str) -> np.ndarray:
         # A deterministic number says how wrong it is, but not if its method did not succeed.
         fine = np.isin(part["status"].broadcast_like(array).transpose(*array.dims).values, "ok")
         widths = np.where(fine, widths, np.nan)
-    for suffix in ("_error", "_half_width"):
+    for suffix in ERRORS:
         name = f"{variable}{suffix}"
         if name in part:
             stated = part[name].transpose(*array.dims).values

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from manyserver.claims.results import Results
 
 SCHEME_1, SCHEME_2 = "scheme1 d=(2,2)", "scheme2 d=(2,2)"
-CHOICES = (1, 2, 3, 4, 5, 6, 8, 10)
+FIRST, SECOND = "Scheme 1", "Scheme 2"
+"""Their labels in the studies where the choices are an axis."""
 OPTIMAL_HYBRID, NAIVE_HYBRID = "hybrid_sq d=2 split=optimal", "hybrid_sq d=2 split=naive"
 
 
@@ -30,8 +31,9 @@ class Scheme2BetterTwoChoices(Beats):
         "Scheme 2, whose metric is finer, has a smaller mean sojourn time than Scheme 1 when both "
         "look at two servers of each pool."
     )
-    studies = ("choices",)
-    better, worse = SCHEME_2, SCHEME_1
+    studies = ("choices", "winner_map")
+    better, worse = SECOND, FIRST
+    labels = {"d": 2}
 
 
 class Scheme2BetterVeryUnequal(Beats):
@@ -56,14 +58,14 @@ class Scheme2BetterAnyChoices(Claim):
     statement = (
         "Scheme 2 has a smaller mean sojourn time than Scheme 1 for every number of choices."
     )
-    studies = ("choices",)
+    studies = ("choices", "winner_map")
 
     def evidence(self, results: "Results") -> Iterator[Evidence]:
-        """Compare the two for each d."""
-        for d in CHOICES:
-            one, other = ({"policy": f"scheme{i} d=({d},{d})"} for i in (2, 1))
-            for a, b in results.compared("choices", "sojourn_mean", one, other):
-                # With many choices and little load the two hardly differ.
+        """Compare the two wherever they differ."""
+        one, other = {"policy": SECOND}, {"policy": FIRST}
+        for study in self.studies:
+            for a, b in results.compared(study, "sojourn_mean", one, other):
+                # With many choices and little load the two hardly do.
                 if abs(a.value / b.value - 1) > 1e-9:
                     yield a.at_most(b)
 
@@ -234,16 +236,16 @@ class OneChoiceBeatsSplit(Beats):
 class ChoicesHelp(Claim):
     """The mean sojourn time falls with d."""
 
-    scheme: int
+    scheme: str
     studies = ("choices",)
     paper = MUKHOPADHYAY
     number = "Section 6"
 
     def evidence(self, results: "Results") -> Iterator[Evidence]:
         """Compare each d with the one before."""
-        for few, many in pairwise(CHOICES):
-            one, other = ({"policy": f"scheme{self.scheme} d=({d},{d})"} for d in (many, few))
-            for a, b in results.compared("choices", "sojourn_mean", one, other):
+        for few, many in pairwise(results.cube("choices")["d"].values.tolist()):
+            at = ({"d": many}, {"d": few})
+            for a, b in results.compared("choices", "sojourn_mean", *at, policy=self.scheme):
                 if abs(a.value / b.value - 1) > 1e-9:
                     yield a.at_most(b)
 
@@ -253,7 +255,7 @@ class ChoicesHelpScheme1(ChoicesHelp):
 
     name = "choices_help_scheme1"
     statement = "Under Scheme 1 more choices never make the mean sojourn time longer."
-    scheme = 1
+    scheme = FIRST
 
 
 class ChoicesHelpScheme2(ChoicesHelp):
@@ -261,7 +263,7 @@ class ChoicesHelpScheme2(ChoicesHelp):
 
     name = "choices_help_scheme2"
     statement = "Under Scheme 2 more choices never make the mean sojourn time longer."
-    scheme = 2
+    scheme = SECOND
 
 
 class FewerJobsThanSplit(Claim):
@@ -278,8 +280,7 @@ class FewerJobsThanSplit(Claim):
 
     def evidence(self, results: "Results") -> Iterator[Evidence]:
         """Compare with the mean number of jobs at an M/M/1 queue."""
-        policies = ["scheme1 d=(1,1)", "scheme2 d=(1,1)"]
-        for jobs in results.read("choices", "jobs_per_server", policy=policies):
+        for jobs in results.read("choices", "jobs_per_server", policy=[FIRST, SECOND], d=1):
             load = float(str(jobs.cell["arrival_rate"])) / _capacity(results, "choices", jobs)
             yield jobs.below(load / (1 - load))
 
@@ -304,12 +305,8 @@ class StableUpToCapacity(Claim):
         rate = float(results.cube("choices")["arrival_rate"].max())
         if rate < 0.99:
             raise NotBuilt("the study choices has no arrival rate of .99")
-        system = results.cube("choices").isel(system=0)
-        for policy in map(str, system["policy"].values):
-            for jobs in results.read(
-                "choices", "jobs_per_server", policy=policy, arrival_rate=rate
-            ):
-                yield jobs.between(0.0, rate / (1 - rate))
+        for jobs in results.read("choices", "jobs_per_server", arrival_rate=rate):
+            yield jobs.between(0.0, rate / (1 - rate))
 
 
 class SQStability(Claim):

@@ -1,11 +1,13 @@
 """Numbers of a study in words and in a table, read from its cube."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyserver.analysis.axes import own_axes, spread_out
 from manyserver.analysis.curves import method_of, rate_dimension
 from manyserver.claims.table import plus_minus
 from manyserver.methods import METHOD, Role
@@ -18,6 +20,10 @@ __all__ = ["Table", "answers", "main_table"]
 
 MOST_COLUMNS = 7
 MOST_NAMED = 4
+MOST_ROWS = 120
+"""Rows of a table; longer ones are in the cube alone."""
+FEWEST_POINTS = 3
+"""Points of which winners are counted."""
 SMALLEST_EXPECTED = 0.05
 """Fitted values are compared with theory by their ratio, if that is not smaller."""
 ALIKE = 1e-6
@@ -52,7 +58,7 @@ def main_table(cube: "xr.Dataset") -> Table | None:
     spectral gap.
     """
     if MEAN in cube and "policy" in cube.dims:
-        return _of_policies(cube)
+        return _of_policies(_without_axes(cube))
     for name in (WAITING, GAP):
         if name in cube:
             return _of_regime(cube, name)
@@ -61,9 +67,23 @@ def main_table(cube: "xr.Dataset") -> Table | None:
 
 def answers(cube: "xr.Dataset", fits: "pd.DataFrame | None" = None) -> list[str]:
     """Return sentences with what the numbers of a study say."""
-    parts = (_best, _waiting, _finite, _of_sizes, _regime, _paths)
+    cube = _without_axes(cube)
+    parts = (_best, _winners, _waiting, _finite, _of_sizes, _regime, _paths)
     found = [sentence for part in parts for sentence in part(cube)]
     return found if fits is None else [*found, *_fitted(fits)]
+
+
+def _without_axes(cube: "xr.Dataset") -> "xr.Dataset":
+    """Make systems or policies of the values of a study's own axes, with labels in plain text."""
+    if not own_axes(cube) or MEAN not in cube:
+        return cube
+    wanted = [name for name in (MEAN, f"{MEAN}_half_width") if name in cube]
+    spread = spread_out(cube.drop_vars([name for name in cube.data_vars if name not in wanted]))
+    plain = {
+        axis: [str(label).replace("$", "") for label in spread[axis].values]
+        for axis in ("system", "policy")
+    }
+    return spread.assign_coords(plain)
 
 
 def _reference(cube: "xr.Dataset", variable: str) -> "tuple[xr.Dataset, str] | None":
@@ -114,6 +134,8 @@ def _of_policies(cube: "xr.Dataset") -> Table | None:
                 widths = np.atleast_1d(_half_widths(part, MEAN))
                 cells = [plus_minus(values[i], widths[i]) for i in places]
                 rows.append((f"{policy}, {label}" if label else str(policy), *cells))
+    if len(rows) > MOST_ROWS:
+        return None
     words = axis.replace("_", " ")
     head = (f"Policy, by {words}", *(f"{rates[i]:g}" for i in places))
     return Table(f"Mean sojourn times {called}", head, tuple(rows))
@@ -148,10 +170,33 @@ def _best(cube: "xr.Dataset") -> Iterator[str]:
             last = known.isel({axis: -1})
             where = f"at {axis.replace('_', ' ')} {float(last[axis]):g}, {called}"
             said.setdefault(f"{where}, {_extremes(last)}", []).append(label)
+    if len(said) > MOST_NAMED:
+        return
     for sentence, labels in said.items():
         # What is the same everywhere needs no place.
         place = "" if len(said) == 1 else f"{_joined(labels)}: "
         yield f"{place or sentence[0].upper()}{sentence if place else sentence[1:]}."
+
+
+def _winners(cube: "xr.Dataset") -> Iterator[str]:
+    """Say at how many points each policy has the least mean sojourn time."""
+    chosen = _reference(cube, MEAN) if MEAN in cube and "policy" in cube.dims else None
+    if chosen is None or cube.sizes["policy"] < 2:
+        return
+    there, called = chosen
+    means = there[MEAN].transpose("policy", ...)
+    flat = means.values.reshape(means.sizes["policy"], -1)
+    flat = flat[:, np.isfinite(flat).sum(axis=0) > 1]
+    if flat.shape[1] < FEWEST_POINTS:
+        return
+    best = flat <= np.nanmin(flat, axis=0) * (1 + ALIKE)
+    counts = Counter(dict(zip(means["policy"].values, best.sum(axis=1).tolist(), strict=True)))
+    top = counts.most_common(MOST_NAMED)
+    told = ", ".join(f"{name} at {count}" for name, count in top if count)
+    yield (
+        f"Of {flat.shape[1]} points {called}, the mean is least, alone or with others, under "
+        f"{told}."
+    )
 
 
 def _extremes(here: "xr.Dataset") -> str:
