@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -174,7 +175,7 @@ def test_the_known_counterexamples_are_found() -> None:
     assert two.verdict is Verdict.REFUTED
     assert "arrival_rate 0.9084 to 0.9899 at C = (4/5, 6/5)" in two.note
     assert "load 0.9076 to 0.98 at two pools, r = 1.5" in two.note
-    cell = {"system": "C = (4/5, 6/5)", "arrival_rate": 0.95, "d": 2}
+    cell: dict[str, Any] = {"system": "C = (4/5, 6/5)", "arrival_rate": 0.95, "d": 2}
     means = [
         kept().read("choices", "sojourn_mean", policy=f"Scheme {i}", **cell)[0].value
         for i in (1, 2)
