@@ -16,6 +16,7 @@ from manyserver import claims, figures, fits, methods
 from manyserver.analysis.kinds import Kind
 from manyserver.analysis.supply import Supply
 from manyserver.study.config.names import study_files, study_name, study_path
+from manyserver.study.config.tables import TableConfig
 from manyserver.study.config.workflow_config import read_workflow_config
 from manyserver.study.fingerprint import fingerprint
 from manyserver.study.points import Unit, canonical, digest
@@ -170,6 +171,24 @@ class Plan:
             for item in self.study(study).config.fits
         ]
 
+    def table(self, study: str, name: str) -> TableConfig:
+        """Return what a table of a study tells.
+
+        Raises
+        ------
+        ConfigError
+            If the study has no table of this name.
+        """
+        items = {item.name: item for item in self.study(study).config.tables}
+        if name not in items:
+            told = f"study {study}: there is no table {shown(name)}"
+            raise ConfigError([f"{told}; {suggestion(name, items)}"])
+        return items[name]
+
+    def table_names(self, study: str) -> list[str]:
+        """Return the names of all tables of a study."""
+        return [item.name for item in self.study(study).config.tables]
+
     def unit_files(self, study: str) -> list[str]:
         """Return the files of the units of a study, below the folder of results."""
         return [f"{study}/units/{unit}.jsonl" for unit in self.study(study).units]
@@ -179,7 +198,9 @@ class Plan:
         config = self.study(study).config
         figures = [f"{study}/figures/{title}" for title in self.figure_titles(study)]
         drawn = [f"{figure}.{suffix}" for figure in figures for suffix in ("png", "pdf")]
-        return [f"{study}/cube.nc", *([f"{study}/fits.csv"] if config.fits else []), *drawn]
+        tables = [f"{study}/tables/{name}" for name in self.table_names(study)]
+        told = [f"{table}.{suffix}" for table in tables for suffix in ("csv", "tex")]
+        return [f"{study}/cube.nc", *([f"{study}/fits.csv"] if config.fits else []), *told, *drawn]
 
     def data(self) -> list[str]:
         """Return the cubes and the tables of fits, below the folder of results."""
@@ -196,7 +217,7 @@ class Plan:
     def cube_digest(self, study: str) -> str:
         """Short digest of all that a cube depends on but the files of its units."""
         config = self.study(study).config
-        content = config.model_dump_json(exclude={"allow_failures", "figures", "fits"})
+        content = config.model_dump_json(exclude={"allow_failures", "figures", "fits", "tables"})
         return mark(content, fingerprint("manyserver.study.cube"))
 
     @staticmethod
@@ -210,6 +231,11 @@ class Plan:
         items = [(title, kind, options.model_dump()) for title, kind, options in self.fits(study)]
         modules = sorted({type(fits.load(kind)).__module__ for _, kind, _ in items})
         return mark(canonical(items), fingerprint(fits.__name__, *modules))
+
+    def table_digest(self, study: str, name: str) -> str:
+        """Short digest of all that a table depends on but the cube."""
+        content = self.table(study, name).model_dump_json()
+        return mark(content, fingerprint("manyserver.tables"))
 
     def figure_digest(self, study: str, title: str) -> str:
         """Short digest of all that a figure depends on but the cube."""
@@ -244,6 +270,10 @@ def _check_kinds(study: Study) -> None:
                     lacks = filter(None, kind.needs(_supply(study, options), options))
                     where = study.document.at(inside)
                     errors.extend(f"{where}: {inside}: {item.kind} needs {what}" for what in lacks)
+    for i, table in enumerate(study.config.tables):
+        for option, told in _unknown(table, study):
+            place = f"tables[{i}].{option}"
+            errors.append(f"{study.document.at(place)}: {place} = {told}")
     if errors:
         raise ConfigError(errors)
 

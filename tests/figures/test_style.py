@@ -4,6 +4,7 @@ import pytest
 import xarray as xr
 
 from manyserver import policies
+from manyserver.analysis.rounding import with_error
 from manyserver.figures.drawing import style
 
 MakeCube = Callable[..., xr.Dataset]
@@ -62,4 +63,4 @@ def test_policies_have_readable_names(
     ],
 )
 def test_errors_are_written_in_parentheses(value: float, error: float, expected: str) -> None:
-    assert style.with_error(value, error) == expected
+    assert with_error(value, error) == expected

@@ -236,3 +236,27 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("changes,line", WRONG.values(), ids=WRONG)
 def test_one_line_for_each_mistake(write_study: Any, changes: dict[str, Any], line: str) -> None:
     assert mistakes(write_study(changes)) == (line,)
+
+
+def test_the_cube_tells_which_loads_are_stable(write_study: Any, tmp_path: Path) -> None:
+    changes = {
+        "systems": {"fleet": {"pools": POOLS, "capacity": 1}},
+        "policies": [{"name": "sq", "d": "d"}, {"name": "jsq"}, {"name": "jiq"}],
+        "sweep": {
+            "load": [0.1],
+            "n_servers": "limit",
+            "speed_ratio": [1, 9],
+            "f": ["1/2"],
+            "d": [1, 2, 3],
+        },
+        "figures": [],
+        "fits": [],
+    }
+    cube = built(read_study(write_study(changes)), tmp_path)
+    limit = cube.stability_limit.squeeze()
+    assert limit.dims == ("policy", "speed_ratio", "d")
+    # Slow servers have the speed 1/5: an arrival looks at d of them with probability 2**-d.
+    assert limit.sel(policy="sq d=d", speed_ratio=9).values == pytest.approx([0.2, 0.4, 0.8])
+    assert (limit.sel(policy="sq d=d", speed_ratio=1) == 1).all()
+    assert (limit.sel(policy="jsq") == 1).all()
+    assert limit.sel(policy="jiq").isnull().all()

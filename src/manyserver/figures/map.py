@@ -30,7 +30,7 @@ EQUAL = 1e-9
 MOST_NUMBERED = 160
 """Cells of a panel in which numbers are written; more are drawn as areas with boundaries."""
 PALE, AREA = 0.25, 0.6
-"""Part of the colour that is left of cells with numbers in them, and of areas."""
+"""How far towards white the colours of cells with numbers in them go, and those of areas."""
 ALIKE = 1e-6
 """Values that differ by less, relatively, are in no area of either."""
 

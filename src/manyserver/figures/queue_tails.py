@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from manyserver.analysis.curves import method_of, rate_dimension
+from manyserver.analysis.rounding import with_error
 from manyserver.figures.base import (
     Curve,
     FigureKind,
@@ -122,7 +123,7 @@ def _curves(here: "xr.Dataset", n_servers: float | None) -> tuple[Curve, Curve, 
 
 
 def _write_growth(axes: "Axes", here: "xr.Dataset", looks: "list[Look]") -> None:
-    from manyserver.figures.drawing import marks, style
+    from manyserver.figures.drawing import marks
 
     limit = method_of(here, Role.LIMIT)
     if not limit or np.inf not in here["n_servers"].values:
@@ -133,7 +134,7 @@ def _write_growth(axes: "Axes", here: "xr.Dataset", looks: "list[Look]") -> None
     for pool, (period, look) in enumerate(zip(periods, looks, strict=False)):
         rate = growth(point, pool, period)
         if np.isfinite(rate.estimate):
-            lines.append((style.with_error(rate.estimate, rate.standard_error), look))
+            lines.append((with_error(rate.estimate, rate.standard_error), look))
     if lines:
         marks.corner_text(axes, "growth per level", lines)
 

@@ -183,6 +183,9 @@ def _files(plan: Plan, study: Study, results: Path, answer: Answer) -> None:
     wanted = {"cube.nc": ([folder / "cube.nc"], plan.cube_digest(name))}
     if study.config.fits:
         wanted["fits.csv"] = ([folder / "fits.csv"], plan.fits_digest(name))
+    for table in study.config.tables:
+        files = [folder / f"tables/{table.name}.csv"]
+        wanted[f"tables/{table.name}"] = (files, plan.table_digest(name, table.name))
     for item in study.config.figures:
         stem = f"figures/{item.title}"
         files = [folder / f"{stem}.{suffix}" for suffix in ("png", "pdf")]

@@ -179,6 +179,7 @@ def _coordinates(study: Study, axes: dict[str, tuple], sizes: dict[str, int]) ->
         ROLE: (METHOD, roles, {"long_name": "what the results of the method are"}),
         **{dim: _labelled(dim, np.arange(size)) for dim, size in sizes.items()},
         **study.layout.coordinates,
+        **study.layout.derived(),
     }
 
 
@@ -198,7 +199,7 @@ def _provenance(study: Study, records: list[Record]) -> dict[str, str]:
     comment = " ".join(study.config.description.split())
     # What figures and fits make of the cube is no part of it.
     told = study.config.model_dump_json(
-        exclude_unset=True, exclude={"allow_failures", "figures", "fits"}
+        exclude_unset=True, exclude={"allow_failures", "figures", "fits", "tables"}
     )
     return {
         "Conventions": "CF-1.11",

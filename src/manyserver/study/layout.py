@@ -1,6 +1,6 @@
 """What a model makes of a study's configuration: points, and how the cube labels them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,8 @@ class Layout:
         Values that an option of figures and fits can have in this study, by name of the option.
     gaps : tuple of Gap
         Places at which there is nothing to compute.
+    derived : callable
+        Makes further coordinates, which take some time, when the cube is built.
     """
 
     points: tuple[Point, ...]
@@ -54,6 +56,7 @@ class Layout:
     coordinates: Mapping[str, Any]
     choices: Mapping[str, Sequence[Any]]
     gaps: tuple[Gap, ...] = ()
+    derived: Callable[[], Mapping[str, Any]] = dict
 
     @property
     def inner(self) -> dict[str, int]:

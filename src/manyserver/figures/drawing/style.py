@@ -35,13 +35,10 @@ __all__ = [
     "theme",
     "value_looks",
     "variable_label",
-    "with_error",
 ]
 
 WIDTHS = {"column": 3.4, "page": 7.0}
 """Inches."""
-MOST_DIGITS = 7
-"""Decimals written of a value whose error is smaller."""
 LIGHTER = 0.45
 """How far towards white the second policy of a family goes."""
 
@@ -288,21 +285,6 @@ def pool_looks(speeds: Sequence[float | None]) -> list[Look]:
         for pool, speed in enumerate(speeds)
     ]
     return _sequence(labels, "mako")
-
-
-def with_error(value: float, standard_error: float) -> str:
-    """Write a value with the error of its last digit in parentheses.
-
-    Examples
-    --------
-    >>> with_error(7.46413, 0.0012), with_error(2.0, 1e-15)
-    ('7.4641(12)', '2.0000000')
-    """
-    if standard_error < 0.5 * 10.0**-MOST_DIGITS:
-        return f"{value:.{MOST_DIGITS}f}"
-    power = int(f"{standard_error:.1e}".split("e")[1])
-    digits = min(max(0, 1 - power), MOST_DIGITS)
-    return f"{value:.{digits}f}({standard_error * 10**digits:.0f})"
 
 
 def _sequence(labels: Sequence[str], palette: str) -> list[Look]:

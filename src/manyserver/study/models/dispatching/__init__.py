@@ -1,11 +1,13 @@
 """Studies of dispatching policies: systems, policies, job sizes, rates, numbers of servers."""
 
+from functools import partial
+
 from manyserver.methods import METHOD
 from manyserver.schema import Schema
 from manyserver.study.layout import Gap, Layout
 from manyserver.study.models.base import Model
 from manyserver.study.models.dispatching.config import Config
-from manyserver.study.models.dispatching.coordinates import coordinates
+from manyserver.study.models.dispatching.coordinates import coordinates, stability
 from manyserver.study.models.dispatching.jobs import Jobs
 from manyserver.study.models.dispatching.spread import Spread, as_label
 from manyserver.study.models.dispatching.sweep import Sweep
@@ -48,6 +50,7 @@ class DispatchingModel(Model[Config]):
         axes = sweep.axes
         values = {name: tuple(map(as_label, values)) for name, values in axes.values.items()}
         labels = tuple(policies)
+        told = ("system", "policy", *(["jobs"] if jobs else []), *values)
         own = tuple(name for name in values if name in config.sweep.own)
         return Layout(
             points,
@@ -65,11 +68,14 @@ class DispatchingModel(Model[Config]):
                 **_choices_of_jobs(jobs),
                 "rates": values[config.sweep.rate_name],
                 "own": own,
+                "rows": told,
+                "columns": told,
                 "x": tuple(values),
                 "y": tuple(values),
                 "curves": ("system", "policy", *values),
                 "n_servers": tuple(n for n in config.sweep.n_servers if n is not None),
             },
+            derived=partial(stability, axes, pools, policies),
             gaps=tuple(
                 gap
                 for gap in found

@@ -1,6 +1,7 @@
 """The axes of a cube of dispatching policies, and what describes them."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -8,13 +9,14 @@ import numpy as np
 from manyserver.methods import METHOD, ROLE
 from manyserver.model import Pool, exact_capacity
 from manyserver.policies import Policy
+from manyserver.policies.stability_limit import stability_limit
 from manyserver.study.config.axes import Axis
 from manyserver.study.models.dispatching.jobs import Jobs
 from manyserver.study.models.dispatching.spread import Axes, Spread, as_label
 from manyserver.study.points import canonical
 from manyserver.variables import DECILES, DIMENSIONS, QUANTILES, SCHEMA
 
-__all__ = ["coordinates", "is_taken"]
+__all__ = ["coordinates", "is_taken", "stability"]
 
 T = TypeVar("T")
 OWN = (METHOD, ROLE, "system", "policy", "jobs", "n_servers", "arrival_rate", "load")
@@ -29,6 +31,7 @@ OF_PARTS = (
     "discipline",
     "size_scv",
     "measured_mean",
+    "stability_limit",
 )
 OF_POINTS = ("point_id", "point_seed", "status", "reason")
 
@@ -134,6 +137,41 @@ def _pools(axes: Axes, systems: Mapping[str, Spread[tuple[Pool, ...]]]) -> dict[
             buffer,
         ),
     }
+
+
+def stability(
+    axes: Axes,
+    systems: Mapping[str, Spread[tuple[Pool, ...]]],
+    policies: Mapping[str, Spread[Policy]],
+) -> dict[str, Any]:
+    """Return the load up to which every policy can serve every system."""
+    told = {
+        "units": "1",
+        "symbol": r"\rho^*",
+        "long_name": "load from which on the policy is unstable; not known if servers announce "
+        "themselves",
+    }
+    used = {dim for part in systems.values() for dim in part.dims}
+    used |= {dim for part in policies.values() for dim in part.dims}
+    dims = tuple(dim for dim in axes.values if dim in used)
+    limit = cache(_limit)
+    places = list(axes.places(*dims)) if dims else [{}]
+    found = [
+        [
+            [limit(pools.at(place), policy.at(place)) for place in places]
+            for policy in policies.values()
+        ]
+        for pools in systems.values()
+    ]
+    shape = (len(systems), len(policies), *(len(axes.values[dim]) for dim in dims))
+    return {"stability_limit": (("system", "policy", *dims), np.reshape(found, shape), told)}
+
+
+def _limit(pools: tuple[Pool, ...], policy: Policy) -> float:
+    try:
+        return stability_limit(pools, policy)
+    except ValueError:
+        return np.nan  # A policy for systems of another number of pools.
 
 
 def _jobs(axes: Axes, jobs: Mapping[str, Spread[Jobs]]) -> dict[str, Any]:
