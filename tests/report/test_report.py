@@ -11,19 +11,15 @@ import pandas as pd
 import pytest
 import xarray as xr
 from click.testing import CliRunner
-from matplotlib.figure import Figure
 from tests.claims.kept import FOLDER
+from tests.report.conftest import CONFIG, STUDIES
 
-from manyserver import claims, figures
+from manyserver import claims
 from manyserver.__main__ import main
-from manyserver.plan import Plan
 from manyserver.report import digest
 from manyserver.report.numbers import answers, main_table
 from manyserver.study.cube import read_cube
 
-ROOT = Path(__file__).parents[2]
-CONFIG = ROOT / "config"
-STUDIES = ("choices", "fig3_finite_size", "halfin_whitt")
 ON_THE_NETWORK = re.compile(r"""(?:src|href|url\(|import|fetch)\s*[=("']+\s*(?:https?:)?//""")
 
 
@@ -55,25 +51,6 @@ class Page(HTMLParser):
 
     def text(self, tag: str) -> list[str]:
         return [text for name, text in self.texts if name == tag]
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three studies, with a figure each, times, and the claims."""
-    folder = tmp_path_factory.mktemp("results")
-    for study in STUDIES:
-        shutil.copytree(FOLDER / study, folder / study)
-        titles = Plan(CONFIG, {"studies": [study]}).figure_titles(study)
-        (folder / study / "figures").mkdir()
-        figures.save(Figure(figsize=(1, 1)), folder / study / "figures" / titles[0])
-        times = folder / study / "benchmarks" / "mean_field" / "limit.tsv"
-        times.parent.mkdir(parents=True)
-        times.write_text("s\tmax_rss\n1.5\t200\n")
-    for command in ("claims", "report"):
-        arguments = ["--config", str(CONFIG), command, "--results", str(folder)]
-        done = CliRunner().invoke(main, arguments)
-        assert done.exit_code == 0, done.output
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +89,12 @@ def test_every_study_has_its_answer_figures_tables_times_and_provenance(page: Pa
     assert {"Mean sojourn times in the limit of many servers", "Fits, with 95 % half-widths"} <= {
         *page.text("summary")
     }
+
+
+def test_tables_of_a_study_are_shown_with_their_half_widths(page: Page) -> None:
+    assert "By load" in page.text("summary")
+    assert {"load", "100", "limit"} <= {*page.text("th")} and "1.234 ± 0.012" in page.text("td")
+    assert not any("half_width" in text or text == "here" for _, text in page.texts)
 
 
 def test_it_can_be_used_without_eyes_and_mouse(page: Page) -> None:
@@ -182,7 +165,7 @@ def test_answers_name_what_is_alike_once() -> None:
     alike = answers(cube.assign(sojourn_mean=means), fits)
     where = "load 0.7, in the limit of many servers, jobs stay"
     assert alike[0] == f"At {where} 1 under all policies."
-    assert alike[2] == (
+    assert alike[1] == (
         "With 200 servers, simulated, at most 9.2 % of the jobs wait and 6.5 % are blocked."
     )
     means.loc[{"system": "C = (2/3, 4/3), buffer 5"}] += 0.5

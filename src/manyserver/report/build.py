@@ -143,7 +143,7 @@ def _part(plan: Plan, name: str, folder: Path) -> Part:
     except (IndexError, KeyError, TypeError, ValueError) as error:
         # One study must not cost the others.
         said, numbers = [f"Its numbers could not be put into words: {error}."], None
-    tables = [numbers, None if fits is None else _fits_table(fits)]
+    tables = [numbers, *_written(folder / "tables"), None if fits is None else _fits_table(fits)]
     return Part(
         name,
         str(cube.attrs.get("title", name)),
@@ -168,6 +168,24 @@ def _pictures(plan: Plan, name: str, folder: Path) -> Iterable[Picture]:
             shows = " ".join(figures.load(kind).title.replace("`", "").split())
             data = base64.b64encode(path.read_bytes()).decode()
             yield Picture(title.replace("_", " "), shows, f"data:image/png;base64,{data}")
+
+
+def _written(folder: Path) -> Iterable[Table]:
+    """Yield the tables that the study asks for, from their files."""
+    for path in sorted(folder.glob("*.csv")):
+        with path.open(newline="") as lines:
+            rows = list(csv.DictReader(lines))
+        if rows:
+            heads = [name for name in rows[0] if not name.endswith(("half_width", "provenance"))]
+            found = tuple(tuple(_written_cell(row, head) for head in heads) for row in rows)
+            yield Table(path.stem.replace("_", " ").capitalize(), tuple(heads), found)
+
+
+def _written_cell(row: dict[str, str], head: str) -> str:
+    width = f"{head} half_width"
+    if width not in row or not row[head]:
+        return row[head]
+    return plus_minus(float(row[head]), float(row[width] or 0))
 
 
 def _fits_table(fits: "pd.DataFrame") -> Table:

@@ -101,13 +101,16 @@ def _reference(cube: "xr.Dataset", variable: str) -> "tuple[xr.Dataset, str] | N
     return None
 
 
-def _curves(cube: "xr.Dataset") -> "Iterator[tuple[str, xr.Dataset]]":
-    """Yield the slices of each system and each of the job sizes, with what they are called."""
+def _curves(cube: "xr.Dataset") -> "Iterator[tuple[tuple[str, ...], xr.Dataset]]":
+    """Yield the slices of each system and each of the job sizes, with what they are called.
+
+    Both names are there, or one or none if there is one of a kind only.
+    """
     dims = [dim for dim in ("system", "jobs") if dim in cube.dims]
+    several = [dim for dim in dims if cube.sizes[dim] > 1]
     for place in np.ndindex(*(cube.sizes[dim] for dim in dims)):
         here = cube.isel(dict(zip(dims, place, strict=True)))
-        several = [dim for dim in dims if cube.sizes[dim] > 1]
-        yield ", ".join(str(here[dim].values) for dim in several), here
+        yield tuple(str(here[dim].values) for dim in several), here
 
 
 def _half_widths(there: "xr.Dataset", variable: str) -> np.ndarray:
@@ -133,7 +136,7 @@ def _of_policies(cube: "xr.Dataset") -> Table | None:
             if np.isfinite(values).any():
                 widths = np.atleast_1d(_half_widths(part, MEAN))
                 cells = [plus_minus(values[i], widths[i]) for i in places]
-                rows.append((f"{policy}, {label}" if label else str(policy), *cells))
+                rows.append((", ".join((str(policy), *label)), *cells))
     if len(rows) > MOST_ROWS:
         return None
     words = axis.replace("_", " ")
@@ -162,7 +165,8 @@ def _best(cube: "xr.Dataset") -> Iterator[str]:
         return
     there, called = chosen
     axis = rate_dimension(cube)
-    said: dict[str, list[str]] = {}
+    said: dict[str, list[tuple[str, ...]]] = {}
+    jobs = cube.sizes.get("jobs", 1)
     for label, here in _curves(there):
         there_are = np.isfinite(here[MEAN].transpose("policy", axis).values).any(axis=0)
         known = here.isel({axis: there_are})
@@ -174,7 +178,7 @@ def _best(cube: "xr.Dataset") -> Iterator[str]:
         return
     for sentence, labels in said.items():
         # What is the same everywhere needs no place.
-        place = "" if len(said) == 1 else f"{_joined(labels)}: "
+        place = "" if len(said) == 1 else f"{_joined(labels, jobs)}: "
         yield f"{place or sentence[0].upper()}{sentence if place else sentence[1:]}."
 
 
@@ -190,6 +194,8 @@ def _winners(cube: "xr.Dataset") -> Iterator[str]:
     if flat.shape[1] < FEWEST_POINTS:
         return
     best = flat <= np.nanmin(flat, axis=0) * (1 + ALIKE)
+    if best.all():
+        return
     counts = Counter(dict(zip(means["policy"].values, best.sum(axis=1).tolist(), strict=True)))
     top = counts.most_common(MOST_NAMED)
     told = ", ".join(f"{name} at {count}" for name, count in top if count)
@@ -212,9 +218,13 @@ def _extremes(here: "xr.Dataset") -> str:
     )
 
 
-def _joined(labels: list[str]) -> str:
-    shown = [*labels[:MOST_NAMED], *["others"] * (len(labels) > MOST_NAMED)]
-    return "; ".join(shown)
+def _joined(labels: list[tuple[str, ...]], jobs: int) -> str:
+    """Write the names of some curves, without those of the job sizes if all of these are there."""
+    systems = list(dict.fromkeys(label[0] for label in labels))
+    if len(labels[0]) == 2 and len(labels) == jobs * len(systems):
+        labels = [(system,) for system in systems]
+    shown = [", ".join(label) for label in labels]
+    return "; ".join([*shown[:MOST_NAMED], *["others"] * (len(shown) > MOST_NAMED)])
 
 
 def _waiting(cube: "xr.Dataset") -> Iterator[str]:
