@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from manyserver import claims, figures, fits, methods
+from manyserver import figures, fits, methods
 from manyserver.analysis.kinds import Kind
 from manyserver.analysis.supply import Supply
 from manyserver.study.config.names import study_files, study_name, study_path
@@ -223,6 +223,9 @@ class Plan:
     @staticmethod
     def claims_digest() -> str:
         """Short digest of all that the table of claims depends on but cubes and fits."""
+        # Imported here, since reading a study needs none of it.
+        from manyserver import claims
+
         modules = sorted({type(claims.load(name)).__module__ for name in claims.names()})
         return mark(canonical(claims.names()), fingerprint(claims.__name__, *modules))
 

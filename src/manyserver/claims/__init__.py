@@ -41,6 +41,7 @@ def load(name: str) -> Claim:
 
 
 def findings(results: "Results") -> list[Finding]:
-    """Decide all claims, in the order of the papers and of the names."""
-    claims = sorted((load(name) for name in names()), key=lambda one: (one.paper, one.name))
+    """Decide all claims, in the order of the papers and of what they are called there."""
+    found = (load(name) for name in names())
+    claims = sorted(found, key=lambda one: (one.paper, one.number, one.name))
     return [claim.finding(results) for claim in claims]

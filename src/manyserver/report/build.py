@@ -105,6 +105,7 @@ def report(plan: Plan, results: Path) -> str:
         kinds={one.value: one.name.lower() for one in Verdict},
         refuted=[one for one in found if one.verdict == Verdict.REFUTED.value],
         parts=parts,
+        names=names,
         style=(PAGE / "style.css").read_text(),
         script=(PAGE / "script.js").read_text(),
     )
