@@ -25,6 +25,7 @@ def test_the_help_lists_commands_for_people_first() -> None:
         "unit",
         "cube",
         "fits",
+        "tables",
         "figures",
         "verify",
     ]
