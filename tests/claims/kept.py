@@ -13,7 +13,7 @@ import xarray as xr
 
 from manyserver import claims
 from manyserver.claims.results import ROW_LABELS, Number, Results, read_results
-from manyserver.methods import ROLE, Role
+from manyserver.methods import Role
 
 FOLDER = Path(__file__).parents[1] / "data" / "claims"
 ALWAYS = ("status", "interval_reliable", "truncation_error", "residual")
@@ -23,8 +23,18 @@ BESIDE = {
 }
 """Variables that claims read of a cube without asking for numbers."""
 EVERY = {"x1": slice(0, None, 8), "x2": slice(0, None, 8), "step": slice(7, None, 8)}
+FITTED = (
+    "fig3_finite_size",
+    "finite_size",
+    "halfin_whitt",
+    "insensitivity",
+    "insensitivity_1000",
+    "propagation_of_chaos",
+    "pull_routers",
+    "tail_decay",
+)
+"""Studies whose fits are read."""
 LEVELS = {"tail_decay": 32}
-POLICIES = {"winner_map": ["Scheme 1", "Scheme 2"]}
 
 
 def studies() -> list[str]:
@@ -57,10 +67,6 @@ def cut(cube: xr.Dataset, study: str, variables: set[str]) -> xr.Dataset:
     found = found.isel({dim: part for dim, part in EVERY.items() if dim in cube.dims})
     if "level" in found.dims:
         found = found.isel(level=slice(0, LEVELS.get(study, 2)))
-    if study in POLICIES:
-        found = found.sel(policy=POLICIES[study])
-        texts = [n for n, c in found.coords.items() if c.dtype.kind in "OU" and n not in c.dims]
-        found = found.drop_vars([name for name in texts if name != ROLE])
     narrow = {n: found[n].astype("float32") for n in wanted if n.endswith("_half_width")}
     found = found.assign(narrow)
     for name in found.data_vars:
@@ -83,7 +89,7 @@ def write(results: Results) -> None:
         large = [n for n, v in cube.data_vars.items() if v.dtype.kind == "f" and v.size > 200]
         packed = {"zlib": True, "complevel": 9, "shuffle": True}
         cube.to_netcdf(folder / "cube.nc", encoding=dict.fromkeys(large, packed))
-        if study in results.fits:
+        if study in FITTED and study in results.fits:
             cut_fits(results.fits[study]).to_csv(folder / "fits.csv", index=False)
 
 

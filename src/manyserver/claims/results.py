@@ -125,7 +125,7 @@ class Results:
         ----------
         study, variable : str
         role : Role
-            Of the methods that are read.
+            Of the methods that are read; of a coordinate such as ``stability_limit``, none is.
         **labels
             The wanted label, or a list of them, of axes of the cube; of an axis not named, all.
 
@@ -135,9 +135,12 @@ class Results:
             If the study was not built, or has no such value.
         """
         cube = self.cube(study)
-        wanted = (variable, *(f"{variable}{suffix}" for suffix in ERRORS), *BESIDE)
+        of_points = variable in cube and METHOD in cube[variable].dims
+        errors = [f"{variable}{suffix}" for suffix in ERRORS]
+        wanted = (variable, *errors, *(BESIDE if of_points else ()))
         part = cube[[name for name in wanted if name in cube]]
-        part = part.sel({METHOD: methods_of(cube, role)})
+        if of_points:
+            part = part.sel({METHOD: methods_of(cube, role)})
         for axis, asked in labels.items():
             chosen = _places(part, axis, asked if isinstance(asked, list) else [asked])
             if not chosen:

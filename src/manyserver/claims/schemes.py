@@ -31,7 +31,7 @@ class Scheme2BetterTwoChoices(Beats):
         "Scheme 2, whose metric is finer, has a smaller mean sojourn time than Scheme 1 when both "
         "look at two servers of each pool."
     )
-    studies = ("choices", "winner_map")
+    studies = ("choices",)
     better, worse = SECOND, FIRST
     labels = {"d": 2}
 
@@ -58,16 +58,75 @@ class Scheme2BetterAnyChoices(Claim):
     statement = (
         "Scheme 2 has a smaller mean sojourn time than Scheme 1 for every number of choices."
     )
-    studies = ("choices", "winner_map")
+    studies = ("choices",)
 
     def evidence(self, results: "Results") -> Iterator[Evidence]:
         """Compare the two wherever they differ."""
         one, other = {"policy": SECOND}, {"policy": FIRST}
-        for study in self.studies:
-            for a, b in results.compared(study, "sojourn_mean", one, other):
-                # With many choices and little load the two hardly do.
-                if abs(a.value / b.value - 1) > 1e-9:
-                    yield a.at_most(b)
+        for a, b in results.compared("choices", "sojourn_mean", one, other):
+            # With many choices and little load the two hardly do.
+            if abs(a.value / b.value - 1) > 1e-9:
+                yield a.at_most(b)
+
+
+class AnyRatio(Beats):
+    """One policy beats another for every ratio of the speeds and every part of fast servers."""
+
+    stated = False
+    paper = MUKHOPADHYAY
+    studies = ("capacity_ratio",)
+
+
+class Scheme2BetterAnyRatio(AnyRatio):
+    """The same remark, for any speeds."""
+
+    name = "scheme2_better_any_ratio"
+    number = "Section 2, remark on (2.4)"
+    statement = (
+        "Scheme 2 has a smaller mean sojourn time than Scheme 1, both with two choices, for every "
+        "ratio of the speeds."
+    )
+    better, worse = SCHEME_2, SCHEME_1
+
+
+class Scheme1BeatsNaiveHybridAnyRatio(AnyRatio):
+    """Scheme 1 outperforms hybrid SQ(2)."""
+
+    name = "scheme1_beats_naive_hybrid_any_ratio"
+    number = "Section 6, Figures 4 and 5"
+    statement = (
+        "Scheme 1 outperforms hybrid SQ(2), split in proportion, for every ratio of the speeds."
+    )
+    better, worse = SCHEME_1, NAIVE_HYBRID
+
+
+class Scheme2BeatsNaiveHybridAnyRatio(AnyRatio):
+    """Scheme 2 outperforms hybrid SQ(2)."""
+
+    name = "scheme2_beats_naive_hybrid_any_ratio"
+    number = "Section 6, Figures 4 and 5"
+    statement = (
+        "Scheme 2 outperforms hybrid SQ(2), split in proportion, for every ratio of the speeds."
+    )
+    better, worse = SCHEME_2, NAIVE_HYBRID
+
+
+class Scheme2BeatsOptimalSplitAnyRatio(AnyRatio):
+    """Scheme 2 beats the optimal state-independent split."""
+
+    name = "scheme2_beats_optimal_split_any_ratio"
+    number = "Section 6, Figures 4 and 5"
+    statement = "Scheme 2 beats the optimal state-independent split for every ratio of the speeds."
+    better, worse = SCHEME_2, "optimal_split"
+
+
+class JSQBeatsScheme2AnyRatio(AnyRatio):
+    """Join the shortest queue."""
+
+    name = "jsq_beats_scheme2_any_ratio"
+    number = "Section 6, Figures 4 and 5"
+    statement = "JSQ, with ties to the fastest, beats Scheme 2 for every ratio of the speeds."
+    better, worse = "jsq ties=fastest", SCHEME_2
 
 
 class Scheme1BeatsNaiveHybrid(Beats):
@@ -309,53 +368,58 @@ class StableUpToCapacity(Claim):
             yield jobs.between(0.0, rate / (1 - rate))
 
 
+class StabilityLimit(Valued):
+    """Theorem 3.1, by the condition (3.2)-(3.5) for all sets of servers."""
+
+    name = "stability_limit_of_the_schemes"
+    paper = MUKHOPADHYAY
+    number = "Theorem 3.1, (3.2)-(3.5)"
+    statement = "Under Schemes 1 and 2 no set of servers is overloaded at a load below one."
+    studies = ("fig5_naive", "capacity_ratio")
+    variable = "stability_limit"
+    low, high = 1 - 1e-9, 1 + 1e-9
+    labels = {"policy": [SCHEME_1, SCHEME_2]}
+
+
 class SQStability(Claim):
-    """(3.2)-(3.5): where SQ(2) stops being stable."""
+    """Where SQ(2) stops being stable, by its points."""
 
     name = "stability_limit_of_sq"
     paper = MUKHOPADHYAY
     number = "(3.2)-(3.5)"
     statement = (
-        "SQ(d) on the whole system is stable below the least load of a set of pools over the "
-        "capacity of the set, and not above: below an arrival rate of .4 at C = (1/5, 9/5), d = 2."
+        "SQ(2) on the whole system has a stationary law up to the rate at which the slow servers "
+        "alone are overloaded, and not above."
     )
     studies = ("fig5_naive",)
 
     def evidence(self, results: "Results") -> Iterator[Evidence]:
-        """Find the rates between which it stops being stable."""
-        study, cube = "fig5_naive", results.cube("fig5_naive")
-        stable = results.read(study, "sojourn_mean", policy="sq d=2")
-        last = max(stable, key=lambda number: float(str(number.cell["arrival_rate"])))
+        """Find the rates between which it stops having one."""
+        study, policy = "fig5_naive", "sq d=2"
+        rates = results.cube(study)["arrival_rate"].values
+        found = results.read(study, "sojourn_mean", policy=policy)
+        last = max(found, key=lambda number: float(str(number.cell["arrival_rate"])))
         below = float(str(last.cell["arrival_rate"]))
-        rates = cube["arrival_rate"].values
         if not (rates > below).any():
-            raise NotBuilt("the study fig5_naive has no rate at which SQ(2) is unstable")
+            raise NotBuilt(f"the study {study} has no rate at which SQ(2) is unstable")
         step = float(rates[rates > below].min()) - below
-        speeds, parts = cube["pool_speed"].values[0], cube["pool_fraction"].values[0]
-        slow = int(np.argmin(speeds))
-        limit = float(speeds[slow] * parts[slow] / parts[slow] ** 2)
-        found = Number(below + step / 2, step / 2, study, last.cell)
-        yield found.near(limit, step + 1e-9)
+        (limit,) = results.read(study, "stability_limit", policy=policy)
+        middle = Number(below + step / 2, step / 2, study, last.cell)
+        yield middle.near(limit.value * _capacity(results, study, limit), step + 1e-9)
 
 
-class SQMaximallyStable(Claim):
+class SQMaximallyStable(Valued):
     """Not so for SQ(d)."""
 
     name = "sq_is_maximally_stable"
     stated = False
     paper = MUKHOPADHYAY
     number = "Section 3, after (3.5)"
-    statement = "SQ(2) on the whole system is stable at every load below the capacity."
-    studies = ("fig5_naive",)
-
-    def evidence(self, results: "Results") -> Iterator[Evidence]:
-        """Read the largest rate at which it has a stationary law."""
-        rates = results.cube("fig5_naive")["arrival_rate"].values
-        found = results.read("fig5_naive", "sojourn_mean", policy="sq d=2")
-        last = max(found, key=lambda number: float(str(number.cell["arrival_rate"])))
-        yield Number(float(str(last.cell["arrival_rate"])), 0.0, "fig5_naive", last.cell).above(
-            float(rates.max())
-        )
+    statement = "SQ(2) on the whole system is stable at every load below one, too."
+    studies = ("fig5_naive", "capacity_ratio")
+    variable = "stability_limit"
+    low = 1 - 1e-9
+    labels = {"policy": "sq d=2"}
 
 
 class EqualLoads(Claim):
