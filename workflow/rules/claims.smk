@@ -6,7 +6,12 @@ rule claims:
     input:
         expand("results/{file}", file=PLAN.data()),
     output:
-        report("results/claims.csv", category="claims", labels={"table": "claims"}),
+        report(
+            "results/claims.csv",
+            caption="../report/claims.rst",
+            category="claims",
+            labels={"table": "claims"},
+        ),
         "results/claims.md",
     log:
         "results/logs/claims.log",
