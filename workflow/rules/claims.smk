@@ -18,7 +18,7 @@ rule claims:
     conda:
         ENVIRONMENT
     params:
-        settings=PLAN.claims_digest(),
+        settings=CLAIMS,
     message:
         "decide claims"
     shell:
