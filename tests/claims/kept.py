@@ -37,12 +37,8 @@ FITTED = (
 LEVELS = {"tail_decay": 32}
 
 
-def studies() -> list[str]:
-    return sorted({study for name in claims.names() for study in claims.load(name).studies})
-
-
 def read_kept() -> Results:
-    return read_results(FOLDER, tuple(path.name for path in sorted(FOLDER.iterdir())))
+    return read_results(FOLDER, claims.studies())
 
 
 class Noticed(Results):
@@ -82,7 +78,7 @@ def cut_fits(table: pd.DataFrame) -> pd.DataFrame:
 def write(results: Results) -> None:
     noticed = Noticed(results)
     claims.findings(noticed)
-    for study in studies():
+    for study in claims.studies():
         folder = FOLDER / study
         folder.mkdir(parents=True, exist_ok=True)
         cube = cut(results.cube(study), study, noticed.__dict__["variables"].get(study, set()))
@@ -94,4 +90,4 @@ def write(results: Results) -> None:
 
 
 if __name__ == "__main__":
-    write(read_results(Path(sys.argv[1]), tuple(studies())))
+    write(read_results(Path(sys.argv[1]), claims.studies()))

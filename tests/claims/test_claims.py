@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from click.testing import CliRunner
-from tests.claims.kept import FOLDER, read_kept, studies
+from tests.claims.kept import FOLDER, read_kept
 
 from manyserver import claims
 from manyserver.__main__ import main
@@ -44,7 +44,7 @@ def test_no_claim_disappears() -> None:
 
 def test_claims_are_of_the_papers_and_of_studies_that_there_are() -> None:
     there = {path.stem for path in (ROOT / "config" / "studies").glob("*.yaml")}
-    assert set(studies()) <= there
+    assert set(claims.studies()) <= there
     for name in NAMES:
         claim = claims.load(name)
         assert claim.paper in ("1502.05786", "1512.07873", "1801.05121")

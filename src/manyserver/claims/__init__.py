@@ -23,6 +23,7 @@ __all__ = [
     "findings",
     "load",
     "names",
+    "studies",
 ]
 
 REGISTRY: Registry[Claim] = Registry("claim", Claim, __name__)
@@ -38,6 +39,11 @@ def load(name: str) -> Claim:
         If there is none.
     """
     return REGISTRY.find(name)()
+
+
+def studies() -> list[str]:
+    """Return the names of the studies from which claims are decided, in alphabetical order."""
+    return sorted({study for name in names() for study in load(name).studies})
 
 
 def findings(results: "Results") -> list[Finding]:

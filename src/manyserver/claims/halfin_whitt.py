@@ -11,7 +11,6 @@ from manyserver.claims.base import BRAVERMAN, Claim
 from manyserver.claims.evidence import Evidence
 from manyserver.claims.patterns import Falls, Fitted, NoNumber, Valued
 from manyserver.claims.results import Number
-from manyserver.diffusion.halfin_whitt.fluid_model.bounds import mean_waiting_bound, queue_bound
 from manyserver.methods import Role
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class WaitingBound(Claim):
     def evidence(self, results: "Results") -> Iterator[Evidence]:
         """Compare the scaled mean with the bound."""
         for mean in results.read(STUDY, MEAN, self.role):
-            yield mean.below(mean_waiting_bound(_beta(mean)))
+            yield mean.below(_waiting_bound(mean))
 
 
 class WaitingBoundSimulated(WaitingBound):
@@ -103,7 +102,7 @@ class WaitingBoundLoose(Claim):
     def evidence(self, results: "Results") -> Iterator[Evidence]:
         """Compare the limit of the scaled mean with half the bound."""
         for mean in results.read(STUDY, MEAN):
-            yield mean.below(mean_waiting_bound(_beta(mean)) / 2)
+            yield mean.below(_waiting_bound(mean) / 2)
 
 
 class ThirdQueueBound(Claim):
@@ -117,6 +116,8 @@ class ThirdQueueBound(Claim):
 
     def evidence(self, results: "Results") -> Iterator[Evidence]:
         """Compare with the bound."""
+        from manyserver.diffusion.halfin_whitt.fluid_model.bounds import queue_bound
+
         for mean in results.read(STUDY, "q3_mean", Role.EXACT):
             yield mean.below(queue_bound(_beta(mean), int(_servers(mean)), 3))
 
@@ -507,6 +508,14 @@ class LimitPointsStationary(NoNumber):
 
 def _beta(number: Number) -> float:
     return float(str(number.cell["beta"]))
+
+
+def _waiting_bound(mean: Number) -> float:
+    """Return C(beta) of Theorem 2."""
+    # Imported here as it imports scipy.
+    from manyserver.diffusion.halfin_whitt.fluid_model.bounds import mean_waiting_bound
+
+    return mean_waiting_bound(_beta(mean))
 
 
 def _servers(number: Number) -> float:

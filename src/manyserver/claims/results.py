@@ -1,6 +1,6 @@
 """The cubes and fits of the studies that are built, and numbers read from them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -146,7 +146,7 @@ class Results:
             if not chosen:
                 raise NotBuilt(f"the study {study} has no {axis} {asked}")
             part = part.isel({axis: chosen})
-        found = list(_numbers(part, study, variable)) if variable in part else []
+        found = list(_numbers(part.load(), study, variable)) if variable in part else []
         if not found:
             raise NotBuilt(f"the study {study} has no {variable} of a method of role {role.value}")
         return found
@@ -210,17 +210,19 @@ class Results:
         return [_of_row(row, study) for row in table.to_dict("records")]
 
 
-def read_results(folder: Path, studies: Iterator[str] | tuple[str, ...]) -> Results:
-    """Read the cubes and fits of those studies that are built in a folder of results."""
-    import pandas as pd
+def read_results(folder: Path, studies: Iterable[str]) -> Results:
+    """Open the cubes and fits of those studies that are built in a folder of results.
 
-    from manyserver.study.cube import read_cube
+    Values are read when they are asked for.
+    """
+    import pandas as pd
+    import xarray as xr
 
     cubes, fits = {}, {}
     for study in studies:
         cube, table = folder / study / "cube.nc", folder / study / "fits.csv"
         if cube.exists():
-            cubes[study] = read_cube(cube)
+            cubes[study] = xr.open_dataset(cube, engine="netcdf4")
             if table.exists():
                 fits[study] = pd.read_csv(table)
     return Results(cubes, fits)
@@ -241,14 +243,12 @@ def _key(number: Number, apart: set[str]) -> tuple[tuple[str, object], ...]:
 
 def _numbers(part: "xr.Dataset", study: str, variable: str) -> Iterator[Number]:
     array = part[variable]
-    widths = _half_widths(part, variable)
+    values, widths = array.values, _half_widths(part, variable)
     labels = {str(dim): array[dim].values.tolist() for dim in array.dims}
-    for place in np.argwhere(np.isfinite(array.values)):
+    for place in np.argwhere(np.isfinite(values)):
         cell = {name: labels[name][i] for name, i in zip(labels, place, strict=True)}
         at = tuple(place)
-        yield Number(
-            float(array.values[at]), float(widths[at]), study, {**cell, "variable": variable}
-        )
+        yield Number(float(values[at]), float(widths[at]), study, {**cell, "variable": variable})
 
 
 def _half_widths(part: "xr.Dataset", variable: str) -> np.ndarray:

@@ -15,18 +15,18 @@ __all__ = ["claims", "report"]
 
 @click.command()
 @RESULTS
-@click.pass_obj
-def claims(folder: Path, results: Path) -> None:
+def claims(results: Path) -> None:
     """Decide the statements of the papers by the studies that are built.
 
     Writes claims.csv and claims.md into the folder of the results, and prints those that are
     refuted. For example: manyserver claims
     """
-    from manyserver.claims import Verdict, findings
+    from manyserver.claims import Verdict, findings, studies
+    from manyserver.claims.results import read_results
     from manyserver.claims.table import as_table, counted, markdown, number_of, place_of
     from manyserver.study.whole_files import replacing
 
-    built = _built(folder, results)
+    built = read_results(results, studies())
     found = findings(built)
     with replacing(results / "claims.csv") as csv:
         as_table(found, _provenance(results, built)).to_csv(csv, index=False)
@@ -56,13 +56,6 @@ def report(folder: Path, results: Path) -> None:
     with replacing(results / "report.html") as temporary:
         temporary.write_text(text, encoding="utf-8")
     say(f"{results / 'report.html'}: {len(text) / 1e6:.1f} MB")
-
-
-def _built(folder: Path, results: Path) -> "Results":
-    from manyserver.claims.results import read_results
-    from manyserver.study.config.names import study_files
-
-    return read_results(results, tuple(sorted(study_files(folder))))
 
 
 def _provenance(results: Path, built: "Results") -> dict[str, str]:

@@ -14,8 +14,7 @@ from manyserver.claims.base import Verdict
 from manyserver.claims.table import plus_minus
 from manyserver.inspection.provenance import provenance
 from manyserver.plan import Plan, mark
-from manyserver.report.numbers import Table, answers, main_table
-from manyserver.study.cube import read_cube
+from manyserver.report.numbers import READ, Table, answers, main_table
 from manyserver.study.fingerprint import fingerprint
 from manyserver.study.points import canonical
 from manyserver.validation import ConfigError
@@ -135,8 +134,10 @@ def _claims(path: Path) -> list[Claim]:
 
 def _part(plan: Plan, name: str, folder: Path) -> Part:
     import pandas as pd
+    import xarray as xr
 
-    cube = read_cube(folder / "cube.nc")
+    with xr.open_dataset(folder / "cube.nc", engine="netcdf4") as opened:
+        cube = opened[[name for name in READ if name in opened]].load()
     table = folder / "fits.csv"
     fits = pd.read_csv(table) if table.exists() else None
     try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-__all__ = ["Table", "answers", "main_table"]
+__all__ = ["READ", "Table", "answers", "main_table"]
 
 MOST_COLUMNS = 7
 MOST_NAMED = 4
@@ -29,6 +29,18 @@ SMALLEST_EXPECTED = 0.05
 ALIKE = 1e-6
 """Relative difference of mean sojourn times that are called the same."""
 MEAN, WAITING, GAP = "sojourn_mean", "scaled_waiting_mean", "spectral_gap"
+READ = (
+    MEAN,
+    f"{MEAN}_half_width",
+    WAITING,
+    GAP,
+    "waiting_probability",
+    "blocking_probability",
+    "router_idle",
+    "fluid_y1",
+    "fluid_y2",
+)
+"""Variables that are read; `router_idle` has the axis of the routers."""
 
 
 @dataclass(frozen=True)
