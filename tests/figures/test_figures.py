@@ -352,11 +352,11 @@ def test_slopes_of_the_regime_are_those_of_the_cube(regime_cube_of: MakeCube) ->
     figure = figures.draw("halfin_whitt_convergence", regime_cube_of(betas=[1.0]))
     texts = [[text.get_text() for text in axes.texts] for axes in figure.axes]
     assert all(panel[-1] == "exponent" for panel in texts[:3])
-    assert [panel[0][:5] for panel in texts[:3]] == ["\N{MINUS SIGN}0.50"] * 2 + [
-        "\N{MINUS SIGN}0.50"
-    ]
+    slopes = [float(panel[0].split("(")[0].replace("\N{MINUS SIGN}", "-")) for panel in texts[:3]]
+    assert slopes == pytest.approx([-0.5] * 3, abs=0.01)
     # The Kolmogorov distance of Q2 has the exponent -theta/2, with theta = exp(-1) here.
-    assert texts[3][0] == "\N{MINUS SIGN}0.1839397  [\N{MINUS SIGN}0.1839]"
+    assert texts[3][0].startswith("\N{MINUS SIGN}0.18")
+    assert texts[3][0].endswith("[\N{MINUS SIGN}0.1839]")
 
 
 def test_panels_of_the_regime_are_chosen(regime_cube_of: MakeCube) -> None:

@@ -182,7 +182,7 @@ def test_what_is_damaged_or_failed_is_made_again(
     project.copy_source()
     failure = 'raise ArithmeticError("no value")'
     edits = {
-        "src/manyserver/figures/sojourn_against.py": "cube = chosen(cube, options)",
+        "src/manyserver/figures/sojourn_against.py": "cube = chosen(cube, options, keep",
         "src/manyserver/fits/tail_growth.py": "chosen = select(cube, ",
     }
     for file, line in edits.items():

@@ -74,8 +74,8 @@ def test_a_mistake_is_told_before_any_job_starts(new_project: NewProject) -> Non
     said = project.snakemake(code=1).splitlines()
     assert said[-2:] == [
         "The configuration cannot be used:",
-        "config/studies/tiny.yaml, line 11: sweep.arival_rate = [0.5, 0.7]: unknown key; did you "
-        "mean 'arrival_rate'? Allowed: arrival_rate, load, n_servers",
+        "config/studies/tiny.yaml, line 10: sweep: must have exactly one of the keys arrival_rate "
+        "and load; did you mean 'arrival_rate' by 'arival_rate'?",
     ]
     assert not (project.folder / "results").exists()
 

@@ -14,6 +14,7 @@ from manyserver.fits.halfin_whitt_rates import (
     deviations,
     expected_exponent,
     exponent,
+    next_order,
     small_exponent,
 )
 from manyserver.methods import Role
@@ -156,7 +157,8 @@ def _draw_deviation(axes: "Axes", cube: "xr.Dataset", panel: Panel, looks: "list
             marks.joined(axes, exact, look)
             if panel == "kolmogorov":
                 _draw_asymptote(axes, here, exact, look)
-            rate = exponent(*series)
+            servers, values, errors = series
+            rate = exponent(servers, values, errors, next_order(here, quantity))
             if np.isfinite(rate.estimate):
                 text = with_error(rate.estimate, rate.standard_error)
                 if panel == "kolmogorov":

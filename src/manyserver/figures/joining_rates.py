@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
     from manyserver.analysis.supply import Supply
 
-__all__ = ["JoiningRatesFigure", "Options", "simulated_rates"]
+__all__ = ["JoiningRatesFigure", "Options", "rates_of"]
+
+FEWEST_HELD = 1e-9
+"""Part of the servers that has k jobs, from which on the rate there is drawn."""
 
 
 class Options(FigureOptions):
@@ -46,13 +49,13 @@ class JoiningRatesFigure(FigureKind[Options]):
 
     def needs(self, study: "Supply", options: Options) -> Iterator[str]:
         """Yield what the study lacks, such as a simulation or the mean field."""
-        yield study.lacks(Role.LIMIT)
+        yield study.lacks(Role.LIMIT, Role.SIMULATION)
 
     def draw(self, cube: "xr.Dataset", options: Options) -> "Figure":
         """Draw one panel per system, policy and rate: the limit as lines, simulation as markers.
 
-        The limit is (5.1) of arXiv:1502.05786 for Scheme 1 and (5.2) for Scheme 2. The simulated
-        rate follows from the queue tails, as jobs join and leave each level equally often.
+        The limit is (5.1) of arXiv:1502.05786 for Scheme 1 and (5.2) for Scheme 2. All rates follow
+        from queue tails, as servers reach and leave each level equally often.
 
         Raises
         ------
@@ -65,7 +68,7 @@ class JoiningRatesFigure(FigureKind[Options]):
         dimension = rate_dimension(cube)
         n_servers = finite_servers(cube, options.n_servers)
         fixed = ["system", "policy", dimension]
-        parts = slices(cube, "joining_rate", *fixed)
+        parts = slices(cube, "queue_tail", *fixed)
         figure, panels = marks.panels(
             len(parts),
             options.width,
@@ -79,13 +82,16 @@ class JoiningRatesFigure(FigureKind[Options]):
         for here, axes in zip(parts, panels, strict=True):
             for pool, look in enumerate(looks):
                 there = here.isel(pool=pool)
-                line = read(there, "joining_rate", "level", Role.LIMIT, np.inf)
+                speed = float(there["pool_speed"])
+                tail = read(there, "queue_tail", "level", Role.LIMIT, np.inf)
+                line = rates_of(tail, speed)
                 limit |= marks.joined(axes, line.at(line.x <= options.levels), look)
                 tail = read(there, "queue_tail", "level", Role.SIMULATION, n_servers or np.nan)
-                drawn = simulated_rates(tail, float(there["pool_speed"]))
+                drawn = rates_of(tail, speed)
                 finite |= marks.ringed_bars(axes, drawn.at(drawn.x <= options.levels), look)
             axes.set_ylim(bottom=0)
-            axes.set_title(heading(here, cube, fixed))
+            place = heading(here, cube, ["system", dimension])
+            axes.set_title(f"{heading(here, cube, ['policy'])}\n{place}")
         marks.whole_numbers(panels[0].xaxis)
         legends.legend(
             figure,
@@ -96,7 +102,7 @@ class JoiningRatesFigure(FigureKind[Options]):
         return figure
 
 
-def simulated_rates(tail: Curve, speed: float) -> Curve:
+def rates_of(tail: Curve, speed: float) -> Curve:
     """Return the rate at which a server with k jobs is joined, by the balance of flows.
 
     Parameters
@@ -110,12 +116,13 @@ def simulated_rates(tail: Curve, speed: float) -> Curve:
     -------
     Curve
         ``speed * (u[k+1] - u[k+2]) / (u[k] - u[k+1])``, where that is larger than its half-width,
-        which is that for tails whose errors are as bad together as they can be.
+        which is that for tails whose errors are as bad together as they can be, and where not next
+        to no server has k jobs.
     """
     held = tail.values[:-1] - tail.values[1:]
     errors = tail.half_widths[:-1] + tail.half_widths[1:]
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = speed * held[1:] / held[:-1]
         error = rate * (errors[1:] / held[1:] + errors[:-1] / held[:-1])
-        known = (error > 0) & (error < rate)
-    return Curve(tail.x[: rate.size], rate, error).at(known)
+        known = (held[:-1] > FEWEST_HELD) & (held[1:] >= 0) & ~(error >= rate)
+    return Curve(tail.x[: rate.size], rate, np.nan_to_num(error)).at(known)

@@ -1,5 +1,6 @@
 """The typed form of a study of dispatching policies."""
 
+from difflib import get_close_matches
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -167,9 +168,11 @@ class SweepConfig(Strict):
     @model_validator(mode="after")
     def _one_rate(self) -> "SweepConfig":
         if (self.arrival_rate is None) == (self.load is None):
-            raise PydanticCustomError(
-                "one_rate", "must have exactly one of the keys arrival_rate and load"
-            )
+            told = "must have exactly one of the keys arrival_rate and load"
+            for name in self.own:
+                if meant := get_close_matches(name, ["arrival_rate", "load"], 1):
+                    told += f"; did you mean {meant[0]!r} by {name!r}?"
+            raise PydanticCustomError("one_rate", "{told}", {"told": told})
         return self
 
     @property
