@@ -30,7 +30,10 @@ from manyserver.validation import (
     validated,
 )
 
-__all__ = ["Plan"]
+__all__ = ["SUMMARIES", "Plan", "mark"]
+
+SUMMARIES = ("claims.csv", "claims.md", "report.html")
+"""Files that are made of all studies that are built, below the folder of results."""
 
 OF_METHODS = ("methods", "method", "limit")
 """Options of figures and fits that name methods of the study."""
@@ -199,38 +202,53 @@ class Plan:
         told = [f"{table}.{suffix}" for table in tables for suffix in ("csv", "tex")]
         return [f"{study}/cube.nc", *([f"{study}/fits.csv"] if config.fits else []), *told, *drawn]
 
+    def data(self) -> list[str]:
+        """Return the cubes and the tables of fits, below the folder of results."""
+        built = [file for name in self.names for file in self.products(name)]
+        return [file for file in built if file.endswith(("cube.nc", "fits.csv"))]
+
     def files(self) -> list[str]:
         """Return the files that are built, below the folder of results."""
-        return [
+        built = [
             file for name in self.names for file in (*self.products(name), f"{name}/verified.txt")
         ]
+        return [*built, *SUMMARIES]
 
     def cube_digest(self, study: str) -> str:
         """Short digest of all that a cube depends on but the files of its units."""
         config = self.study(study).config
         content = config.model_dump_json(exclude={"allow_failures", "figures", "fits", "tables"})
-        return _mark(content, fingerprint("manyserver.study.cube"))
+        return mark(content, fingerprint("manyserver.study.cube"))
+
+    @staticmethod
+    def claims_digest() -> str:
+        """Short digest of all that the table of claims depends on but cubes and fits."""
+        # Imported here, since reading a study needs none of it.
+        from manyserver import claims
+
+        modules = sorted({type(claims.load(name)).__module__ for name in claims.names()})
+        return mark(canonical(claims.names()), fingerprint(claims.__name__, *modules))
 
     def fits_digest(self, study: str) -> str:
         """Short digest of all that the table of fits depends on but the cube."""
         items = [(title, kind, options.model_dump()) for title, kind, options in self.fits(study)]
         modules = sorted({type(fits.load(kind)).__module__ for _, kind, _ in items})
-        return _mark(canonical(items), fingerprint(fits.__name__, *modules))
+        return mark(canonical(items), fingerprint(fits.__name__, *modules))
 
     def table_digest(self, study: str, name: str) -> str:
         """Short digest of all that a table depends on but the cube."""
         content = self.table(study, name).model_dump_json()
-        return _mark(content, fingerprint("manyserver.tables"))
+        return mark(content, fingerprint("manyserver.tables"))
 
     def figure_digest(self, study: str, title: str) -> str:
         """Short digest of all that a figure depends on but the cube."""
         kind, options = self.figure(study, title)
         code = fingerprint(figures.__name__, type(figures.load(kind)).__module__)
-        return _mark(canonical(options.model_dump()), code)
+        return mark(canonical(options.model_dump()), code)
 
 
-def _mark(settings: str, code: str) -> str:
-    """Two short digests, for Snakemake to say which of the two changed."""
+def mark(settings: str, code: str) -> str:
+    """Return two short digests, for Snakemake to say which of the two changed."""
     return f"settings #{digest(settings)[:8]} code #{code[:8]}"
 
 

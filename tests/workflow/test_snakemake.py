@@ -36,6 +36,8 @@ def test_one_command_builds_everything_and_says_what_it_does(finished: Finished)
     }
     found = {str(p.relative_to(results)) for p in results.rglob("*") if p.is_file()}
     assert {file for file in found if not file.startswith(("logs/", "benchmarks/"))} == files
+    summaries = {path.name for path in results.parent.iterdir() if path.is_file()}
+    assert summaries >= {"claims.csv", "claims.md", "report.html"}
     with xr.open_dataset(results / "cube.nc") as cube:
         asked = cube.status != "not asked for"
         assert asked.sum().item() == 8
@@ -43,12 +45,14 @@ def test_one_command_builds_everything_and_says_what_it_does(finished: Finished)
     messages = [re.sub(r"#\w+", "#", message) for message in JOB.findall(said)]
     assert sorted(messages) == [
         "all studies are built",
+        "decide claims",
         "tiny: assemble the cube",
         "tiny: compute 4 points # of mean_field/limit",
         "tiny: compute 4 points # of simulation/n10",
         "tiny: draw figures",
         "tiny: fit rates",
         "tiny: look for failed points",
+        "write the report",
     ]
     assert "  results/tiny: cube.nc, fits.csv, figures/sojourn_against.png, .pdf\n" in said
     assert "Look first at results/tiny/figures/sojourn_against.png." in said

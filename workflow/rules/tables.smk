@@ -13,6 +13,7 @@ for study in PLAN.names:
                 [
                     report(
                         f"results/{study}/tables/{name}.csv",
+                        caption="../report/tables.rst",
                         category=study,
                         labels={"table": name},
                     )

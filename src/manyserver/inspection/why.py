@@ -16,7 +16,7 @@ from manyserver.study.storage.store import Store
 from manyserver.study.storage.unit_file import expected_header, read_header, read_unit
 from manyserver.study.study import Study
 
-__all__ = ["Answer", "why"]
+__all__ = ["Answer", "summary", "why"]
 
 MOST_CHANGES = 3
 """Changed fingerprints that are named for one reason."""
@@ -98,6 +98,29 @@ def why(plan: Plan, name: str, results: Path) -> Answer:
         answer.notes.append(f"damaged lines in the store, which are ignored: {store.damaged}")
     _files(plan, study, results, answer)
     return answer
+
+
+def summary(plan: Plan, answers: Iterable[Answer], results: Path) -> str:
+    """Say why the files that sum up all studies would be made again; empty if they would not.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the run.
+    answers : iterable of Answer
+        What :func:`why` says of all of its studies.
+    results : pathlib.Path
+        Folder of the results.
+    """
+    renewed = {file for answer in answers for file in answer.renewed}
+    claims = _difference(results / "claims.csv", plan.claims_digest())
+    if not claims and renewed & {"cube.nc", "fits.csv"}:
+        claims = "made from the cubes"
+    report = "" if (results / "report.html").exists() else "missing"
+    if not report and (claims or renewed):
+        report = "made from all studies"
+    told = {"claims": claims, "report.html": report}
+    return "\n".join(f"{name}: {reason}" for name, reason in told.items() if reason)
 
 
 def _stale_points(plan: Plan, study: Study, results: Path, answer: Answer) -> list[Point]:
