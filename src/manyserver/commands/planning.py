@@ -36,7 +36,7 @@ __all__ = ["plan"]
     metavar="SPEED,COST",
     help="A type of servers, instead of --pool; with --jobs the cheapest mix is found.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Its own.")
 def plan(
     pools: tuple[str, ...],
     policy_name: str,
