@@ -111,7 +111,8 @@ def simulate(
     -------
     xarray.Dataset
         ``queue_tail`` (pool, level), ``queue_mean`` (pool), ``jobs_per_server``,
-        ``sojourn_mean`` and ``pool_share`` (pool) (both of accepted jobs),
+        ``sojourn_mean`` and ``pool_share`` (pool) (both of accepted jobs), ``pool_utilization``
+        (pool),
         ``waiting_probability`` (that an arrival is accepted at a busy server) and
         ``blocking_probability`` (both of all arrivals), ``joining_rate``
         (pool, level) and ``messages_per_job`` (accepted, see
@@ -134,7 +135,8 @@ def simulate(
         (quantile: 0.5, 0.9, 0.99, 0.999) over the jobs that arrive in the measured time, each
         followed until it leaves; the same for each pool as ``pool_sojourn_mean`` (pool) and so
         on; under "fcfs" also ``waiting_mean`` and so on, and under "ps" ``slowdown_mean``
-        (size_decile). ``pool_share`` (pool); ``little_residual``, by how much the time
+        (size_decile). ``longest_queue_tail`` (level) and ``longest_queue_mean``, of the jobs at
+        the fullest server; ``little_residual``, by how much the time
         in system differs if it is summed over jobs or over servers, zero up to rounding;
         ``n_jobs`` and ``n_unfinished``, the jobs that had not left when the events were used up.
         Not the messages.

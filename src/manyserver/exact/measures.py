@@ -53,6 +53,8 @@ def exact(
     xarray.Dataset
         ``queue_tail`` (pool, level), ``queue_mean`` (pool), ``jobs_per_server``,
         ``sojourn_mean`` and ``pool_share`` (pool) (both of the jobs accepted),
+        ``pool_utilization`` (pool), ``longest_queue_tail`` (level) and ``longest_queue_mean`` of
+        the jobs at the fullest server,
         ``waiting_probability`` and ``blocking_probability`` (of all arrivals),
         ``messages_per_job`` (accepted, see
         :mod:`manyserver.policies.messages`), ``joining_rate`` (pool, level; NaN at levels
@@ -122,7 +124,15 @@ def _measures(law: StationaryLaw) -> dict[str, object]:
     joining_rate = np.full(joining.shape, np.nan)
     np.divide(joining, occupancy, out=joining_rate, where=occupancy > 0)
     waiting = joining[:, 1:].sum() / total
-    return stationary_outputs(system, tails, joining_rate, waiting, blocked / total)
+    outputs = stationary_outputs(system, tails, joining_rate, waiting, blocked / total)
+    return outputs | _longest(law)
+
+
+def _longest(law: StationaryLaw) -> dict[str, object]:
+    """Return the law of the jobs at the fullest server."""
+    found = np.bincount(law.jobs.max(axis=1), law.probabilities, minlength=law.levels)
+    tail = np.minimum(found[::-1].cumsum()[::-1], 1.0)
+    return {"longest_queue_tail": tail, "longest_queue_mean": tail[1:].sum()}
 
 
 def _occupancy(law: StationaryLaw) -> np.ndarray:

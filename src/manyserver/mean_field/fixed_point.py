@@ -51,8 +51,9 @@ def fixed_point(
     xarray.Dataset
         ``queue_tail`` and ``queue_log_tail`` (pool, level), ``queue_mean`` (pool),
         ``jobs_per_server``, ``sojourn_mean``, ``pool_share`` (pool) of the jobs accepted,
-        ``waiting_probability``, ``blocking_probability``, ``joining_rate`` (pool, level), and the
-        errors ``residual`` and ``truncation_error``, both relative.
+        ``pool_utilization`` (pool), ``waiting_probability``, ``blocking_probability``,
+        ``joining_rate`` (pool, level), and the errors ``residual`` and ``truncation_error``, both
+        relative.
 
     Raises
     ------
