@@ -16,7 +16,7 @@ from manyserver.mean_field import (
     refine,
     relaxation_time,
 )
-from manyserver.model import Pool, System, UnstableSystem
+from manyserver.model import NotKnown, Pool, System, UnstableSystem
 from manyserver.policies import Policy, policy
 from manyserver.simulate import simulate
 from manyserver.sizes import SizeLaw, size_law
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CriticalLoad",
     "Discipline",
+    "NotKnown",
     "NotSmooth",
     "Policy",
     "Pool",

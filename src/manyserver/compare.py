@@ -101,8 +101,11 @@ def compare(
     if against not in ("first", "previous"):
         raise ValueError(f"against = {against!r}: must be 'first' or 'previous'")
     order: Discipline | None = None
-    if simulates_jobs := sizes is not None or discipline is not None:
-        sizes, order = checked_service(sizes, discipline)
+    followed = [policy for _, policy in pairs if policy.follows_jobs]
+    if simulates_jobs := bool(sizes is not None or discipline is not None or followed):
+        for policy in followed or [None]:
+            law, order = checked_service(sizes, discipline, policy)
+        sizes = law
     runs = []
     for system, policy in pairs:
         settings = checked_settings(

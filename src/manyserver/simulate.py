@@ -68,9 +68,10 @@ def simulate(
     sizes : SizeLaw, optional
         Law of the job sizes, of mean one, from :func:`manyserver.size_law`; then every job is
         followed. Only the numbers of jobs are simulated, for exponential sizes, if neither this
-        nor `discipline` is given.
+        nor `discipline` is given, and the policy needs no more.
     discipline : {"ps", "fcfs"} or Discipline, optional
-        Processor sharing (the default with `sizes`), or first come, first served.
+        Processor sharing (the default with `sizes`), or first come, first served (the default
+        for policies that need jobs to be followed: round robin, least work, central queue).
     seed : int or sequence of int
         Integers >= 0; the same seed gives the same result, whatever the number of threads.
     precision : float, optional
@@ -168,8 +169,10 @@ def simulate(
     from manyserver.simulation import Run, checked_settings, make_estimator
 
     order: Discipline | None = None
-    if simulates_jobs := sizes is not None or discipline is not None:
-        sizes, order = checked_service(sizes, discipline)
+    if simulates_jobs := (
+        sizes is not None or discipline is not None or policy.follows_jobs
+    ):
+        sizes, order = checked_service(sizes, discipline, policy)
     settings = checked_settings(
         system,
         seed=seed,

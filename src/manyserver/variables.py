@@ -119,6 +119,12 @@ _VARIABLES = {
         ("pool", "quantile"), "time", "V_q^{(j)}", "quantile of the time until service begins"
     ),
     "pool_share": Variable(("pool",), "1", "p_j", "part of the accepted jobs that join the pool"),
+    "work_mean": Variable(
+        (), "time", "", "mean time until a server would be idle if nobody joined"
+    ),
+    "work_quantile": Variable(
+        ("quantile",), "time", "", "quantile of the time until a server would be idle"
+    ),
     "pool_utilization": Variable(
         ("pool",), "1", r"\rho_j", "part of the time that a server of the pool is busy"
     ),
