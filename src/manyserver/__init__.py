@@ -21,6 +21,7 @@ from manyserver.policies import Policy, policy
 from manyserver.simulate import simulate
 from manyserver.sizes import SizeLaw, size_law
 from manyserver.sojourn import sojourn_law
+from manyserver.statistics.erlang import erlang_b, erlang_c, staffing
 from manyserver.version import __version__
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ __all__ = [
     "__version__",
     "compare",
     "disciplines",
+    "erlang_b",
+    "erlang_c",
     "exact",
     "fixed_point",
     "halfin_whitt",
@@ -54,6 +57,7 @@ __all__ = [
     "size_law",
     "sizes",
     "sojourn_law",
+    "staffing",
 ]
 
 

@@ -23,7 +23,15 @@ import numpy as np
 
 from manyserver.checks import checked_count, checked_number, is_real, plain
 
-__all__ = ["NotKnown", "Pool", "System", "UnstableSystem", "exact_capacity", "plain_number", "read_ratio"]
+__all__ = [
+    "NotKnown",
+    "Pool",
+    "System",
+    "UnstableSystem",
+    "exact_capacity",
+    "plain_number",
+    "read_ratio",
+]
 
 logger = logging.getLogger(__name__)
 

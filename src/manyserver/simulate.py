@@ -169,9 +169,7 @@ def simulate(
     from manyserver.simulation import Run, checked_settings, make_estimator
 
     order: Discipline | None = None
-    if simulates_jobs := (
-        sizes is not None or discipline is not None or policy.follows_jobs
-    ):
+    if simulates_jobs := (sizes is not None or discipline is not None or policy.follows_jobs):
         sizes, order = checked_service(sizes, discipline, policy)
     settings = checked_settings(
         system,

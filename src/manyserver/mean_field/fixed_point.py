@@ -39,14 +39,15 @@ def fixed_point(
     system : System
         Its number of servers makes no difference.
     policy : Policy
-        Any policy that is a sampling and a preference, or PULL.
+        Any policy.
     sizes : SizeLaw, optional
         Law of the job sizes, of mean one, from :func:`manyserver.size_law`; exponential by default.
     discipline : {"ps", "fcfs"} or Discipline, optional
         Processor sharing (the default), where the law makes no difference (conjectured for
         policies that draw servers, see :mod:`manyserver.mean_field.phase_type`), or first come,
         first served, which needs a law of phase type. They differ for other than exponential
-        sizes only.
+        sizes only. First come, first served is the default for policies that are simulated job by
+        job.
 
     Returns
     -------
@@ -55,12 +56,16 @@ def fixed_point(
         ``jobs_per_server``, ``sojourn_mean``, ``pool_share`` (pool) of the jobs accepted,
         ``pool_utilization`` (pool), ``waiting_probability``, ``blocking_probability``,
         ``joining_rate`` (pool, level), and the errors ``residual`` and ``truncation_error``, both
-        relative.
+        relative. For least work of d servers, ``sojourn_mean``, ``sojourn_variance`` and
+        ``sojourn_quantile`` (quantile), the same of ``waiting``, ``work_mean`` and
+        ``work_quantile`` (quantile) in place of the queues, see
+        :mod:`manyserver.mean_field.followed.work`.
 
     Raises
     ------
     ValueError
-        If the policy does not fit the system, or nothing is known for these sizes.
+        If the policy does not fit the system, or nothing is known for these sizes (`NotKnown` if
+        nothing is for this policy).
     UnstableSystem
         If some pools get more work than they can do.
     CriticalLoad
@@ -101,9 +106,7 @@ def fixed_point(
     return with_origin(solution, system, policy, sizes=service[0], discipline=service[1])
 
 
-def _followed(
-    system: System, policy: Policy, sizes: SizeLaw, discipline: Discipline
-) -> xr.Dataset:
+def _followed(system: System, policy: Policy, sizes: SizeLaw, discipline: Discipline) -> xr.Dataset:
     if policy.turns(system) is not None:
         return _dataset(system, turns_fixed_point(system, policy, sizes, discipline))
     if not policy.memoryless.sampling(system).branches:

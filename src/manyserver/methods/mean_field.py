@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING
 
 from manyserver.disciplines import Discipline
-from manyserver.methods.base import Draws, Method, Role, Strict
+from manyserver.disciplines.service import checked_service
+from manyserver.methods.base import NOT_KNOWN, Draws, Method, Role, Strict
 from manyserver.methods.dispatching import DispatchingProblem
-from manyserver.model import System
+from manyserver.model import NotKnown, System
 from manyserver.policies import Policy
 from manyserver.sizes import SizeLaw
 
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["MeanField", "Options"]
-
-NOT_KNOWN = "not known"
 
 
 class Options(Strict):
@@ -31,15 +30,27 @@ class MeanField(Method[DispatchingProblem, Options]):
     seconds = (0.01, 2.0)
     takes_sizes = True
 
+    def check(self, problem: DispatchingProblem, options: Options) -> None:
+        """Refuse a discipline that the policy rules out."""
+        checked_service(problem.sizes, problem.discipline, problem.policy)
+
     def compute(self, problem: DispatchingProblem, options: Options, draws: Draws) -> "xr.Dataset":
         """Solve for the fixed point.
 
         With sizes and a discipline, the law of the sojourn time is added where it is known, for
         exponential sizes. Where not even the fixed point is known, the result is a status alone.
         """
+        import xarray as xr
+
         from manyserver.mean_field import fixed_point
 
         system, policy = problem.system, problem.policy
+        if policy.follows_jobs:
+            service = {"sizes": problem.sizes, "discipline": problem.discipline}
+            try:
+                return fixed_point(system, policy, **service)  # type: ignore[arg-type]
+            except NotKnown as error:
+                return xr.Dataset(attrs={"status": NOT_KNOWN, "reason": str(error)})
         state = fixed_point(system, policy)
         if problem.sizes is None or problem.discipline is None:
             return state

@@ -18,14 +18,17 @@ def turns_fixed_point(
 ) -> dict[str, Any]:
     """Compute the stationary state of queues D/M/1, by variable name.
 
-    Between two turns of a server there are as many arrivals as the servers have weight over its
-    own, give or take no more than there are pools, so that the time between them is constant.
+    Between two turns of a server there are as many arrivals as servers, so that the time between
+    them is constant. With unequal weights it is not: smooth weighted round robin spreads the turns
+    of a server, but servers of equal weight follow one another, and all others wait for them.
 
     Raises
     ------
     NotKnown
-        If the sizes are not exponential, or a buffer is finite.
+        If weights differ, the sizes are not exponential, or a buffer is finite.
     """
+    if set(policy.turns(system) or ()) != {1}:
+        raise NotKnown(f"policy {policy.name}: the limit is known for equal weights only")
     if sizes.name != "exponential":
         raise NotKnown(
             f"sizes = {sizes.name}: the limit of policy {policy.name} is known for exponential "
@@ -35,6 +38,5 @@ def turns_fixed_point(
         raise NotKnown(
             f"policy {policy.name}: the limit is known only if every pool has buffer None"
         )
-    weights = np.array(policy.turns(system))
-    rates = system.arrival_rate * weights / (system.fractions @ weights)
+    rates = np.full(len(system.pools), system.arrival_rate)
     return renewal_outputs(system, rates, None)

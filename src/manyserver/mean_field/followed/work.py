@@ -114,7 +114,7 @@ def _known_phases(
     """Return the phases of the sizes, or tell why the limit is not known."""
     if system.is_bounded or np.ptp(system.speeds) > 0:
         raise NotKnown(
-            f"policy {policy.name}: the limit is known for pools of equal speed without buffers only"
+            f"policy {policy.name}: the limit is known for equal speeds and buffer None only"
         )
     if not discipline.waiting:
         raise NotKnown(
