@@ -21,8 +21,8 @@ STUDY = {
     "methods": {"mean_field": {}},
     "unit": ["n_servers"],
     "figures": [
-        {"kind": "sojourn_against_load"},
-        {"kind": "sojourn_against_load", "name": "logarithmic", "scale": "log"},
+        {"kind": "sojourn_against"},
+        {"kind": "sojourn_against", "name": "logarithmic", "scale": "log"},
     ],
 }
 UNIT, CUBE = "results/small/units/mean_field/limit.jsonl", "results/small/cube.nc"
@@ -34,8 +34,8 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str, float]] = {
     "check all default studies": (("--config", str(ROOT / "config"), "check"), COMPILER, 1.2),
     "a unit that is done": (("unit", "small", "mean_field/limit", UNIT), COMPILER, 1.2),
     "a cube": (("cube", "small", CUBE, UNIT), CUBES, 1.5),
-    "a figure": ((*DRAW, "sojourn_against_load"), PLOTS, 1.5),
-    "two figures of a study": ((*DRAW, "sojourn_against_load", "logarithmic"), PLOTS, 3.0),
+    "a figure": ((*DRAW, "sojourn_against"), PLOTS, 1.5),
+    "two figures of a study": ((*DRAW, "sojourn_against", "logarithmic"), PLOTS, 3.0),
 }
 """Arguments of the command, the imports to compare with, and how many times these it may take."""
 CALLS = {

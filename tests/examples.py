@@ -12,6 +12,7 @@ FOLDERS = {
     "methods": "RoughChain",
     "fits": "WaitingPower",
     "figures": "WaitingCurve",
+    "claims": "ShorterUnderJSQ",
 }
 STUDY = """
 title: Plug-ins

@@ -7,13 +7,14 @@ import pytest
 from click.testing import CliRunner
 
 from manyserver.__main__ import main
-from manyserver.commands import SECTIONS, build, inspect, one_point
+from manyserver.commands import SECTIONS, build, inspect, one_point, summary
 
 COMMANDS = {str(one.name): one for commands in SECTIONS.values() for one in commands}
 
 
 def test_every_command_is_in_one_section() -> None:
-    assert sorted(COMMANDS) == sorted([*build.__all__, *inspect.__all__, *one_point.__all__])
+    modules = (build, inspect, one_point, summary)
+    assert sorted(COMMANDS) == sorted(name for one in modules for name in one.__all__)
     assert sum(map(len, SECTIONS.values())) == len(COMMANDS)
 
 
@@ -24,6 +25,7 @@ def test_the_help_lists_commands_for_people_first() -> None:
         "unit",
         "cube",
         "fits",
+        "tables",
         "figures",
         "verify",
     ]

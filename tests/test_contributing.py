@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from manyserver import figures, fits, methods, policies, sizes
+from manyserver import claims, figures, fits, methods, policies, sizes
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
@@ -26,9 +26,9 @@ def test_all_paths_are_there() -> None:
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-def test_each_of_the_five_kinds_has_its_folder() -> None:
+def test_each_of_the_kinds_has_its_folder() -> None:
     folders = re.findall(r"^\| an? .* \| `src/(\S+)/` \|", PAGE, re.MULTILINE)
-    kinds = [policies, sizes, methods, figures, fits]
+    kinds = [policies, sizes, methods, figures, fits, claims]
     assert folders == [kind.__name__.replace(".", "/") for kind in kinds]
 
 

@@ -18,6 +18,7 @@ from manyserver.mean_field import (
 )
 from manyserver.model import NotKnown, Pool, System, UnstableSystem
 from manyserver.policies import Policy, policy
+from manyserver.policies.stability_limit import stability_limit
 from manyserver.simulate import simulate
 from manyserver.sizes import SizeLaw, size_law
 from manyserver.sojourn import sojourn_law
@@ -57,6 +58,7 @@ __all__ = [
     "size_law",
     "sizes",
     "sojourn_law",
+    "stability_limit",
     "staffing",
 ]
 

@@ -16,6 +16,7 @@ from manyserver import figures, fits, methods
 from manyserver.analysis.kinds import Kind
 from manyserver.analysis.supply import Supply
 from manyserver.study.config.names import study_files, study_name, study_path
+from manyserver.study.config.tables import TableConfig
 from manyserver.study.config.workflow_config import read_workflow_config
 from manyserver.study.fingerprint import fingerprint
 from manyserver.study.points import Unit, canonical, digest
@@ -29,7 +30,10 @@ from manyserver.validation import (
     validated,
 )
 
-__all__ = ["Plan"]
+__all__ = ["SUMMARIES", "Plan", "mark"]
+
+SUMMARIES = ("claims.csv", "claims.md", "report.html")
+"""Files that are made of all studies that are built, below the folder of results."""
 
 OF_METHODS = ("methods", "method", "limit")
 """Options of figures and fits that name methods of the study."""
@@ -167,6 +171,24 @@ class Plan:
             for item in self.study(study).config.fits
         ]
 
+    def table(self, study: str, name: str) -> TableConfig:
+        """Return what a table of a study tells.
+
+        Raises
+        ------
+        ConfigError
+            If the study has no table of this name.
+        """
+        items = {item.name: item for item in self.study(study).config.tables}
+        if name not in items:
+            told = f"study {study}: there is no table {shown(name)}"
+            raise ConfigError([f"{told}; {suggestion(name, items)}"])
+        return items[name]
+
+    def table_names(self, study: str) -> list[str]:
+        """Return the names of all tables of a study."""
+        return [item.name for item in self.study(study).config.tables]
+
     def unit_files(self, study: str) -> list[str]:
         """Return the files of the units of a study, below the folder of results."""
         return [f"{study}/units/{unit}.jsonl" for unit in self.study(study).units]
@@ -176,35 +198,57 @@ class Plan:
         config = self.study(study).config
         figures = [f"{study}/figures/{title}" for title in self.figure_titles(study)]
         drawn = [f"{figure}.{suffix}" for figure in figures for suffix in ("png", "pdf")]
-        return [f"{study}/cube.nc", *([f"{study}/fits.csv"] if config.fits else []), *drawn]
+        tables = [f"{study}/tables/{name}" for name in self.table_names(study)]
+        told = [f"{table}.{suffix}" for table in tables for suffix in ("csv", "tex")]
+        return [f"{study}/cube.nc", *([f"{study}/fits.csv"] if config.fits else []), *told, *drawn]
+
+    def data(self) -> list[str]:
+        """Return the cubes and the tables of fits, below the folder of results."""
+        built = [file for name in self.names for file in self.products(name)]
+        return [file for file in built if file.endswith(("cube.nc", "fits.csv"))]
 
     def files(self) -> list[str]:
         """Return the files that are built, below the folder of results."""
-        return [
+        built = [
             file for name in self.names for file in (*self.products(name), f"{name}/verified.txt")
         ]
+        return [*built, *SUMMARIES]
 
     def cube_digest(self, study: str) -> str:
         """Short digest of all that a cube depends on but the files of its units."""
         config = self.study(study).config
-        content = config.model_dump_json(exclude={"allow_failures", "figures", "fits"})
-        return _mark(content, fingerprint("manyserver.study.cube"))
+        content = config.model_dump_json(exclude={"allow_failures", "figures", "fits", "tables"})
+        return mark(content, fingerprint("manyserver.study.cube"))
+
+    @staticmethod
+    def claims_digest() -> str:
+        """Short digest of all that the table of claims depends on but cubes and fits."""
+        # Imported here, since reading a study needs none of it.
+        from manyserver import claims
+
+        modules = sorted({type(claims.load(name)).__module__ for name in claims.names()})
+        return mark(canonical(claims.names()), fingerprint(claims.__name__, *modules))
 
     def fits_digest(self, study: str) -> str:
         """Short digest of all that the table of fits depends on but the cube."""
         items = [(title, kind, options.model_dump()) for title, kind, options in self.fits(study)]
         modules = sorted({type(fits.load(kind)).__module__ for _, kind, _ in items})
-        return _mark(canonical(items), fingerprint(fits.__name__, *modules))
+        return mark(canonical(items), fingerprint(fits.__name__, *modules))
+
+    def table_digest(self, study: str, name: str) -> str:
+        """Short digest of all that a table depends on but the cube."""
+        content = self.table(study, name).model_dump_json()
+        return mark(content, fingerprint("manyserver.tables"))
 
     def figure_digest(self, study: str, title: str) -> str:
         """Short digest of all that a figure depends on but the cube."""
         kind, options = self.figure(study, title)
         code = fingerprint(figures.__name__, type(figures.load(kind)).__module__)
-        return _mark(canonical(options.model_dump()), code)
+        return mark(canonical(options.model_dump()), code)
 
 
-def _mark(settings: str, code: str) -> str:
-    """Two short digests, for Snakemake to say which of the two changed."""
+def mark(settings: str, code: str) -> str:
+    """Return two short digests, for Snakemake to say which of the two changed."""
     return f"settings #{digest(settings)[:8]} code #{code[:8]}"
 
 
@@ -229,20 +273,44 @@ def _check_kinds(study: Study) -> None:
                     lacks = filter(None, kind.needs(_supply(study, options), options))
                     where = study.document.at(inside)
                     errors.extend(f"{where}: {inside}: {item.kind} needs {what}" for what in lacks)
+    for i, table in enumerate(study.config.tables):
+        for option, told in _unknown(table, study):
+            place = f"tables[{i}].{option}"
+            errors.append(f"{study.document.at(place)}: {place} = {told}")
     if errors:
         raise ConfigError(errors)
 
 
 def _supply(study: Study, options: BaseModel) -> Supply:
     config = study.config
-    return Supply(config.model, study.points, config.methods_used, study.layout.axes, options)
+    return Supply(
+        config.model, study.layout.points, config.methods_used, study.layout.axes, options
+    )
+
+
+def _unknown_values(at: Mapping[str, tuple], study: Study) -> list[tuple[str, str]]:
+    """Say which values of axes of the study's own are not there."""
+    own = study.layout.choices.get("own", ())
+    lines = []
+    for axis, values in at.items():
+        if axis not in own:
+            told = f"is no axis of the study's own; {suggestion(axis, own)}"
+            lines.append(("at", f"{shown(axis)}: {told}"))
+            continue
+        there = study.layout.axes[axis]
+        for value in values:
+            if float(value) not in there:
+                allowed = ", ".join(f"{number:g}" for number in there)
+                told = f"{float(value):g}: is not in this study; Allowed: {allowed}"
+                lines.append((f"at.{axis}", told))
+    return lines
 
 
 def _unknown(options: BaseModel, study: Study) -> list[tuple[str, str]]:
     """Say which values in a kind's options are not on the axes of the study, by their keys."""
     methods = list(study.config.methods_used)
     known = {**study.layout.choices, **dict.fromkeys(OF_METHODS, methods)}
-    lines = []
+    lines = _unknown_values(getattr(options, "at", {}), study)
     for key, allowed in known.items():
         value = getattr(options, key, None)
         there = {None, *allowed}

@@ -19,6 +19,7 @@ from manyserver import figures, fits, methods, policies, sizes
 from manyserver.analysis.kinds import Kind
 from manyserver.methods import Method
 from manyserver.study import models
+from manyserver.study.config.axes import Axis
 from manyserver.study.config.workflow_config import WorkflowConfig
 
 __all__ = ["schemas", "tables", "with_tables"]
@@ -68,8 +69,8 @@ def tables() -> dict[str, str]:
     """Return all tables in Markdown, by name.
 
     There is one for ``config.yaml``, one for the study of every model, one for every key in it that
-    has keys of its own, one each for the methods, figures and fits of the model, and one each for
-    policies and laws.
+    has keys of its own, one for axes, one each for the methods, figures and fits of the model, and
+    one each for policies and laws.
     """
     found = {"config": _table("key", _keys(WorkflowConfig))}
     for model in models.names():
@@ -82,6 +83,7 @@ def tables() -> dict[str, str]:
         }
         for word, ones in kinds.items():
             found[f"{model} {word}"] = _table(f"{word} and their options", _options(list(ones)))
+    found["dispatching axis"] = _table("key", _keys(Axis))
     for word, registry in (("policies", policies.REGISTRY), ("laws", sizes.REGISTRY)):
         classes = map(registry.find, registry.names())
         rows = [row for one in classes for row in _parameters(one)]

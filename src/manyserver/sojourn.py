@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 from manyserver.checks import checked_array
@@ -62,11 +63,11 @@ class _Erlang:
 
     def cdf(self, x: ArrayLike) -> np.ndarray:
         """Probability of at most `x`."""
-        from scipy.special import gammainc
-
         scaled = self.rate * np.maximum(np.asarray(x, dtype=float), 0.0)[..., None]
         waits = self.shapes > 0
-        at_most = np.where(waits, gammainc(np.where(waits, self.shapes, 1), scaled), 1.0)
+        at_most = np.where(
+            waits, scipy.special.gammainc(np.where(waits, self.shapes, 1), scaled), 1.0
+        )
         return np.asarray(at_most @ self.weights)
 
 

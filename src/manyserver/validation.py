@@ -208,7 +208,9 @@ def _keys(annotation: Any, loc: tuple[int | str, ...]) -> list[str]:
         origin = get_origin(annotation)
         if part is None:
             break
-        if origin is None:
+        if origin is None and part not in annotation.model_fields:
+            annotation = get_args(annotation.__annotations__["__pydantic_extra__"])[1]
+        elif origin is None:
             annotation = annotation.model_fields[part].annotation
         else:
             annotation = get_args(annotation)[1 if origin is dict else 0]

@@ -89,7 +89,9 @@ STUDIES: dict[str, dict[str, Any]] = {
     "too_small": regime({"relaxation": {}}, [9]),
 }
 VARIANTS: dict[tuple[str, str], list[dict[str, Any]]] = {
-    ("figures", "sojourn_against_servers"): [{"deviation": False}],
+    ("figures", "sojourn_against"): [
+        {"x": "n_servers", "curves": "load", "deviation": deviation} for deviation in (True, False)
+    ],
     ("figures", "convergence"): [{"show": ["bias"]}, {"show": ["fluctuation"]}],
     ("figures", "decay"): [{"show": ["blocking_probability"]}, {"show": ["waiting_probability"]}],
     ("figures", "halfin_whitt_convergence"): [
@@ -209,14 +211,14 @@ def test_every_kind_is_refused_and_accepted_somewhere(check: Check, registry: st
         (
             "simulation",
             "figures",
-            {"kind": "sojourn_against_servers"},
-            "sojourn_against_servers needs deviation: false, or points of the method mean_field",
+            {"kind": "sojourn_against", "x": "n_servers", "curves": "load", "deviation": True},
+            "sojourn_against needs deviation: false, or points of the method mean_field",
         ),
         (
             "unstable",
             "figures",
-            {"kind": "policy_map"},
-            "policy_map needs points of the method mean_field or simulation; there are none but "
+            {"kind": "map"},
+            "map needs points of the method mean_field or simulation; there are none but "
             "unstable ones",
         ),
         (

@@ -9,7 +9,7 @@ from matplotlib.patches import Polygon
 from matplotlib.text import Text
 
 from manyserver import figures
-from manyserver.figures.policy_map import winner
+from manyserver.figures.map import winner
 from manyserver.figures.sojourn_against_messages import pareto
 
 MakeCube = Callable[..., xr.Dataset]
@@ -59,26 +59,26 @@ def test_false_winners_are_one_in_twenty() -> None:
 
 
 def test_cells_are_split_where_policies_do_not_differ(cube: xr.Dataset) -> None:
-    assert len(cells(figures.draw("policy_map", cube))) >= 6
+    assert len(cells(figures.draw("map", cube))) >= 6
     wide = cube.assign({f"{W}_half_width": cube[f"{W}_half_width"] * 1e6})
-    assert len(cells(figures.draw("policy_map", wide))) == 2 * 4 + len(
-        cells(figures.draw("policy_map", cube.isel(n_servers=[-1])))
+    assert len(cells(figures.draw("map", wide))) == 2 * 4 + len(
+        cells(figures.draw("map", cube.isel(n_servers=[-1])))
     )
     same = cube.isel(n_servers=[-1])
     same = same.assign({W: same[W] * 0 + 1.0})
-    assert texts(figures.draw("policy_map", same)) == ["=", "="]
+    assert texts(figures.draw("map", same)) == ["=", "="]
 
 
 def test_policies_with_too_many_messages_take_no_part(cube: xr.Dataset) -> None:
     # In the invented simulations the first policy needs no message, the second two; in the limit
     # both need eight.
-    figure = figures.draw("policy_map", cube, {"most_messages": 1.0})
+    figure = figures.draw("map", cube, {"most_messages": 1.0})
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert sum(label.startswith("Scheme") for label in labels) == 1
     assert len(cells(figure)) == 4
     assert texts(figure) == []
     with pytest.raises(ValueError, match="the cube holds no value to draw"):
-        figures.draw("policy_map", cube.isel(n_servers=[-1]), {"most_messages": 7.9})
+        figures.draw("map", cube.isel(n_servers=[-1]), {"most_messages": 7.9})
 
 
 def test_the_front_is_what_nothing_beats() -> None:

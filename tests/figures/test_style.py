@@ -6,6 +6,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from manyserver import policies
+from manyserver.analysis.rounding import with_error
 from manyserver.figures.base import Curve
 from manyserver.figures.drawing import marks, style
 
@@ -73,4 +74,4 @@ def test_policies_have_readable_names(
     ],
 )
 def test_errors_are_written_in_parentheses(value: float, error: float, expected: str) -> None:
-    assert style.with_error(value, error) == expected
+    assert with_error(value, error) == expected

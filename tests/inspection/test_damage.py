@@ -208,3 +208,12 @@ def test_damaged_files_beside_the_results_do_no_harm(drawn: Project, content: by
     (drawn.results / ".lock").write_bytes(content)
     with sole_run(drawn.results):
         assert drawn.ask("why", "small")[0].endswith("nothing to do")
+
+
+def test_a_damaged_table_of_claims_is_made_again(drawn: "Project") -> None:
+    drawn.ask("claims")
+    path = drawn.results / "claims.csv"
+    assert "built_from" in drawn.call("provenance", str(path))
+    path.write_bytes(path.read_bytes()[:-50])
+    assert remove_spoilt(drawn.plan, drawn.results) == [f"{path}: is damaged; it is made again"]
+    assert not path.exists()

@@ -131,3 +131,17 @@ def test_other_settings_of_a_fit_renew_it_alone(project: "Project") -> None:
         "small: no points to compute, 2 stored, 0 left out",
         "  fits.csv: its settings changed",
     ]
+
+
+def test_what_sums_up_all_studies_is_told(project: "Project") -> None:
+    assert project.ask("why")[-2:] == ["claims: missing", "report.html: missing"]
+    project.build()
+    for command in ("claims", "report"):
+        project.ask(command)
+    study = "small: no points to compute, 2 stored, 0 left out; nothing to do"
+    assert project.ask("why") == [study]
+    project.write(sweep={"arrival_rate": [0.5, 0.6, 0.7], "n_servers": ["limit"]})
+    assert project.ask("why")[-2:] == [
+        "claims: made from the cubes",
+        "report.html: made from all studies",
+    ]

@@ -221,3 +221,15 @@ def test_bad_trajectories_are_refused(changes: dict[str, object], message: str) 
 def test_what_cannot_be_computed_is_refused() -> None:
     with pytest.raises(ms.UnstableSystem, match="policy sq sends pool 0"):
         ms.fixed_point(ms.System(0.5, PAIR), ms.policy("sq", d=2))
+
+
+@pytest.mark.parametrize("load,d", [(0.955, 5), (0.96, 3), (0.98, 5)])
+def test_much_faster_servers_fill_up_before_slow_ones_are_joined(load: float, d: int) -> None:
+    # Up to 19 jobs at a server that is 20 times as fast are better than an idle slow one.
+    system = ms.System(load, [ms.Pool("1/2", "2/21"), ms.Pool("1/2", "40/21")])
+    state = ms.fixed_point(system, ms.policy("sed", d=(d, d)))
+    slow, fast = state.queue_tail.sel(level=1).values
+    assert fast == pytest.approx(1, abs=1e-4)
+    # What the fast servers cannot do is done by the slow ones.
+    assert slow * 1 / 21 + fast * 20 / 21 == pytest.approx(load, rel=1e-12)
+    assert state.sojourn_mean.item() == pytest.approx(10, rel=0.06)

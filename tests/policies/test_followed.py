@@ -69,6 +69,13 @@ def test_pools_that_get_too_much_are_refused() -> None:
     ms.policy("weighted_round_robin", weights=[1, 3, 2]).check(ms.System(0.9, POOLS))
 
 
+def test_load_up_to_which_they_are_stable() -> None:
+    """A server of speed one half gets as much as each other one."""
+    assert ms.stability_limit(POOLS, ms.policy("round_robin")) == pytest.approx(0.5)
+    for name in ("least_work", "central_queue"):
+        assert ms.stability_limit(POOLS, ms.policy(name)) == 1
+
+
 def test_one_queue_is_served_in_order() -> None:
     with pytest.raises(ValueError, match="discipline = 'ps': must be 'fcfs' with policy central"):
         ms.simulate(SYSTEM, ms.policy("central_queue"), discipline="ps")

@@ -1,5 +1,6 @@
 import math
 import os
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,96 +11,137 @@ SEED = int(os.environ.get("MANYSERVER_TEST_SEED", "1"))
 SERVERS = np.array([10, 20, 50, 100, 200, 500, 1000])
 
 
-@pytest.mark.parametrize("exponent", [-1.0, -0.5])
-def test_power_law_is_recovered_within_its_standard_error(exponent: float) -> None:
-    """400 fits; mean and spread of z, each within 4 of its standard errors (1 in 16,000)."""
-    generator = np.random.default_rng(SEED)
-    truth = 0.7 * SERVERS**exponent
-    errors = 0.02 * truth * np.linspace(0.5, 3, SERVERS.size)
-    rates = [power_law(SERVERS, generator.normal(truth, errors), errors) for _ in range(400)]
-    z = np.array([(rate.estimate - exponent) / rate.standard_error for rate in rates])
-    assert abs(z.mean()) < 4 / math.sqrt(z.size)
-    # The window error makes the standard error too large where a power law holds throughout.
-    assert 0.6 < z.std() < 1 + 4 / math.sqrt(2 * z.size)
+Sequence = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+
+
+def noisy(x: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> Sequence:
+    errors = np.abs(y) * 10 ** generator.uniform(-3, -1) * np.linspace(0.5, 2, x.size)
+    return x, generator.normal(y, errors), errors
+
+
+def second_term(generator: np.random.Generator, exponent: float) -> Sequence:
+    """Return a law with a second term of the size of the first one at the first point."""
+    x = SERVERS.astype(float)
+    return x, x**exponent * (1 + generator.uniform(-0.8, 3) * 10 / x), None
+
+
+def third_term(generator: np.random.Generator, exponent: float) -> Sequence:
+    x = SERVERS.astype(float)
+    second, third = generator.normal(0, 0.4, 2)
+    return x, x**exponent * np.exp(second * 10 / x + third * (10 / x) ** 2), None
+
+
+def half_orders(generator: np.random.Generator, exponent: float) -> Sequence:
+    x = np.geomspace(16, 16384, 11)
+    terms = generator.normal(0, [0.7, 0.5, 0.4]) @ np.stack(
+        [(x / 16) ** (-k / 2) for k in (1, 2, 3)]
+    )
+    return x, x**exponent * np.exp(terms), None
+
+
+def crossover(generator: np.random.Generator, exponent: float) -> Sequence:
+    """Return a law that is another one below some x."""
+    x = SERVERS.astype(float)
+    return x, (x + 10 ** generator.uniform(0, 1.7)) ** exponent, None
+
+
+def with_noise(generator: np.random.Generator, exponent: float) -> Sequence:
+    return noisy(*second_term(generator, exponent)[:2], generator)
+
+
+def crossover_with_noise(generator: np.random.Generator, exponent: float) -> Sequence:
+    return noisy(*crossover(generator, exponent)[:2], generator)
+
+
+def change_of_sign(generator: np.random.Generator, exponent: float) -> Sequence:
+    x = SERVERS.astype(float)
+    return noisy(x, x**exponent * (1 - 10 ** generator.uniform(0.5, 2.5) / x), generator)
+
+
+def unknown_order(generator: np.random.Generator, exponent: float) -> Sequence:
+    x = SERVERS.astype(float)
+    order = generator.choice([0.5, 0.75, 1.0, 1.5, 2.0])
+    y = x**exponent * (1 + generator.normal(0, 0.4) * (10 / x) ** order)
+    return noisy(x, y, generator) if generator.random() < 0.5 else (x, y, None)
+
+
+FAMILIES: dict[str, tuple[Callable[[np.random.Generator, float], Sequence], float | None]] = {
+    "second term": (second_term, 1.0),
+    "third term": (third_term, 1.0),
+    "half orders": (half_orders, 0.5),
+    "crossover": (crossover, 1.0),
+    "noise": (with_noise, 1.0),
+    "crossover, noise": (crossover_with_noise, 1.0),
+    "change of sign": (change_of_sign, 1.0),
+    "unknown order": (unknown_order, None),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_intervals_cover_the_exponent_and_the_coefficient(name: str) -> None:
+    """400 sequences; intervals that cover 93 % cover 88 % of them, but for one in 10,000 tests."""
+    family, order = FAMILIES[name]
+    generator = np.random.default_rng((SEED, len(name)))
+    told = {"exponent": np.zeros(0, dtype=bool), "coefficient": np.zeros(0, dtype=bool)}
+    for _ in range(400):
+        exponent = -generator.choice([0.25, 0.5, 1.0, 2.0])
+        sequence = family(generator, exponent)
+        for key, rate, truth in (
+            ("exponent", power_law(*sequence, order=order), exponent),
+            ("coefficient", coefficient(*sequence, power=-exponent, order=order), 1.0),
+        ):
+            if np.isfinite(rate.estimate):
+                covered = abs(rate.estimate - truth) <= 1.96 * rate.standard_error + 1e-9
+                told[key] = np.append(told[key], covered)
+            else:
+                assert rate.note
+    assert told["coefficient"].size > 200
+    assert told["coefficient"].mean() > 0.88
+    if name == "change of sign":
+        # A fit that does not see the change has too few points left, and knows nothing.
+        assert told["exponent"].size < 200
+    else:
+        assert told["exponent"].size > 300
+        assert told["exponent"].mean() > 0.88
 
 
 def test_power_law_without_errors_is_exact_on_exact_data() -> None:
     rate = power_law(SERVERS, -3.0 / SERVERS)
-    assert rate.estimate == pytest.approx(-1.0, abs=1e-12)
-    assert rate.prefactor == pytest.approx(-3.0)
+    assert rate.estimate == pytest.approx(-1.0, abs=1e-9)
+    assert rate.standard_error < 1e-4
+    assert rate.prefactor == pytest.approx(-3.0, rel=1e-6)
     assert rate.window == (10.0, 1000.0)
     assert rate.n_points == SERVERS.size
     assert rate.excluded == ()
     assert rate.note == ""
 
 
-def test_power_law_covers_the_exponent_it_has_not_reached_yet() -> None:
-    rate = power_law(SERVERS, (1 + 3 / SERVERS) / SERVERS)
-    assert 1e-4 < abs(rate.estimate + 1) < 3 * rate.standard_error
-    assert rate.standard_error < 0.01
-    three = power_law(SERVERS[:3], (1 + 3 / SERVERS[:3]) / SERVERS[:3])
-    assert 0.01 < abs(three.estimate + 1) < 3 * three.standard_error
-
-
 def test_what_small_systems_add_is_the_second_term() -> None:
-    rate = power_law(SERVERS, 0.7 * SERVERS**-0.5 * np.exp(4 / SERVERS), 1e-3 / SERVERS)
-    assert rate.estimate == pytest.approx(-0.5, abs=1e-9)
-    assert rate.prefactor == pytest.approx(0.7)
-    assert rate.second_term == pytest.approx(4)
-    assert math.isnan(power_law(SERVERS[:3], 1 / SERVERS[:3]).second_term)
+    rate = power_law(SERVERS, 0.7 * SERVERS**-0.5 * (1 + 4 / SERVERS), 1e-8 / SERVERS)
+    assert rate.estimate == pytest.approx(-0.5, abs=1e-6)
+    assert rate.prefactor == pytest.approx(0.7, rel=1e-5)
+    assert rate.second_term == pytest.approx(4, rel=1e-3)
 
 
-@pytest.mark.parametrize("second", [0.0, 3.0, -3.0])
-@pytest.mark.parametrize("relative", [0.003, 0.05])
-def test_intervals_cover_although_small_systems_are_not_on_the_law(
-    second: float, relative: float
-) -> None:
-    """300 fits each; 95 % intervals cover at least 88 % (1 in 10,000 if they cover 94 %)."""
-    generator = np.random.default_rng(SEED)
-    x = 1 / SERVERS
-    truth = 0.7 * x * (1 + second * x + (second * x) ** 2 / 2)
-    errors = relative * truth * np.linspace(0.5, 2, SERVERS.size)
-    noisy = generator.normal(truth, errors, (300, SERVERS.size))
-    for fit, expected in ((power_law, -1.0), (coefficient, 0.7)):
-        rates = [fit(SERVERS, y, errors) for y in noisy]
-        covered = [abs(rate.estimate - expected) < 1.96 * rate.standard_error for rate in rates]
-        assert np.mean(covered) > 0.88
-
-
-def test_a_coefficient_is_recovered_within_its_standard_error() -> None:
-    """400 fits; mean and spread of z, each within 4 of its standard errors (1 in 16,000)."""
-    generator = np.random.default_rng(SEED)
-    truth = 0.7 / SERVERS - 2 / SERVERS**2
-    errors = 0.02 * truth * np.linspace(0.5, 3, SERVERS.size)
-    rates = [coefficient(SERVERS, generator.normal(truth, errors), errors) for _ in range(400)]
-    z = np.array([(rate.estimate - 0.7) / rate.standard_error for rate in rates])
-    assert abs(z.mean()) < 4 / math.sqrt(z.size)
-    assert 0.6 < z.std() < 1 + 4 / math.sqrt(2 * z.size)
+def test_more_and_larger_systems_know_it_better() -> None:
+    errors = []
+    for x in (SERVERS[:4], SERVERS, np.append(SERVERS, [2000, 5000, 10000])):
+        errors.append(power_law(x, (1 + 3 / x) / x).standard_error)
+    assert errors[2] < errors[1] < errors[0] / 3
 
 
 def test_a_coefficient_may_change_its_sign_and_lists_what_is_excluded() -> None:
     y = 0.7 / SERVERS - 20 / SERVERS**2
-    errors = np.full(SERVERS.size, 1e-6)
+    errors = np.full(SERVERS.size, 1e-7)
     errors[2] = 1.0
     rate = coefficient(SERVERS, y, errors)
-    assert rate.estimate == pytest.approx(0.7)
-    assert rate.second_term == pytest.approx(-20)
+    assert abs(rate.estimate - 0.7) < 1.96 * rate.standard_error < 0.01
+    assert rate.second_term == pytest.approx(-20 / 0.7, rel=0.05)
     assert rate.excluded == (50.0,)
     assert rate.note == "error exceeds signal at 50"
     nothing = coefficient([10, 20], [0.1, 0.05])
     assert math.isnan(nothing.estimate)
     assert nothing.note == "2 usable points, 3 needed"
-
-
-def test_curvature_hidden_in_noise_is_in_the_standard_error() -> None:
-    """400 fits of (1 + 3/N)/N: the exponent -1 of large N is not excluded with confidence."""
-    generator = np.random.default_rng(SEED)
-    errors = np.full(SERVERS.size, 1.5e-3)
-    truth = (1 + 3 / SERVERS) / SERVERS
-    rates = [power_law(SERVERS, generator.normal(truth, errors), errors) for _ in range(400)]
-    z = np.array([(rate.estimate + 1) / rate.standard_error for rate in rates])
-    assert abs(np.nanmedian(z)) < 2
-    assert np.isfinite(z).mean() > 0.9
 
 
 def test_points_whose_error_exceeds_their_signal_are_listed_and_change_nothing() -> None:
@@ -113,13 +155,11 @@ def test_points_whose_error_exceeds_their_signal_are_listed_and_change_nothing()
     assert power_law(SERVERS, y, errors) == rate
 
 
-def test_small_systems_that_do_not_follow_the_law_are_dropped() -> None:
-    y = 2.0 / SERVERS
-    y[:2] *= 3
-    rate = power_law(SERVERS, y, 1e-3 * y)
-    assert rate.excluded == (10.0, 20.0)
-    assert rate.note == "not yet on the law at 10, 20"
-    assert rate.estimate == pytest.approx(-1.0, abs=1e-9)
+def test_a_window_far_from_the_limit_says_so() -> None:
+    x = np.array([10.0, 11, 12, 13])
+    rate = power_law(x, x**-0.5 * (1 + 3 * (10 / x) ** 0.5), 1e-3 / x, order=0.5)
+    assert math.isnan(rate.estimate)
+    assert rate.note.startswith("not near the limit: at 13 the law may be off by")
 
 
 def test_scatter_beyond_the_errors_widens_the_standard_error() -> None:

@@ -20,7 +20,7 @@ STUDY: dict[str, Any] = {
     "policies": [{"name": "scheme1", "d": [2, 2]}, {"name": "hybrid_sq", "d": 2}],
     "sweep": {"arrival_rate": [0.5, 0.7], "n_servers": ["limit"]},
     "methods": {"mean_field": {}},
-    "figures": [{"kind": "sojourn_against_load"}],
+    "figures": [{"kind": "sojourn_against"}],
     "fits": [{"kind": "tail_growth"}],
 }
 

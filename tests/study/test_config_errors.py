@@ -66,8 +66,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no number": (
         {"systems.unequal.pools.0.speed": "fast"},
-        "systems.unequal.pools[0].speed = 'fast': must be a positive number or a ratio such as "
-        "'2/3'",
+        "systems.unequal.pools[0]: speed = 'fast': must be a positive number, a ratio such as 2/3, "
+        "or a formula of axes of the study's own",
     ),
     "too many servers": (
         {"sweep.n_servers": [10, 10**12], "methods": {"simulation": {}}},
@@ -88,7 +88,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no room": (
         {"systems.unequal.pools.0.buffer": 0},
-        "systems.unequal.pools[0].buffer = 0: must be greater than or equal to 1",
+        "systems.unequal.pools[0].buffer = 0: must be an integer, at least 1",
     ),
     "unstable system": (
         {"sweep.arrival_rate": [0.5, 1.2]},
@@ -123,12 +123,13 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "unit axis": (
         {"unit": ["polcy"]},
-        "unit[0] = 'polcy': must be 'system', 'policy', 'jobs', 'n_servers', 'arrival_rate' or "
-        "'load'",
+        "unit: 'polcy' is not an axis of this study; did you mean 'policy'? Allowed: arrival_rate, "
+        "n_servers, policy, system",
     ),
     "unit axis of the other sweep": (
         {"unit": ["load"]},
-        "unit: 'load' is not an axis of this study's sweep",
+        "unit: 'load' is not an axis of this study; Allowed: arrival_rate, n_servers, policy, "
+        "system",
     ),
     "seed": ({"seed": -1}, "seed = -1: must be greater than or equal to 0"),
     "same label": (
@@ -142,9 +143,9 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         "lower the rates, or say 'unstable: skip' to leave such points empty",
     ),
     "unknown figure": (
-        {"figures.0.kind": "sojourn_against_laod"},
-        "figures[0]: kind = 'sojourn_against_laod': unknown figure; did you mean "
-        f"'sojourn_against_load'? Allowed: {', '.join(KINDS)}",
+        {"figures.0.kind": "sojourn_agianst"},
+        "figures[0]: kind = 'sojourn_agianst': unknown figure; did you mean "
+        f"'sojourn_against'? Allowed: {', '.join(KINDS)}",
     ),
     "figure of a policy that is not there": (
         {"figures.0.policies": ["sq d=2"]},
@@ -164,8 +165,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         "fits[0].method = 'simulation': is not in this study; Allowed: mean_field",
     ),
     "figure twice": (
-        {"figures": [{"kind": "sojourn_against_load"}] * 2},
-        "figures[1].name: 'sojourn_against_load' occurs twice; must be unique",
+        {"figures": [{"kind": "sojourn_against"}] * 2},
+        "figures[1].name: 'sojourn_against' occurs twice; must be unique",
     ),
     "figure outside its folder": (
         {"figures.0.name": "../x"},
@@ -177,7 +178,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def test_mistakes_in_several_figures(write_study: Any) -> None:
-    figure = {"kind": "sojourn_against_load", "policies": ["none"]}
+    figure = {"kind": "sojourn_against", "policies": ["none"]}
     figures = [{**figure, "name": name} for name in ("a", "b")]
     told = [line.split(" = ")[0] for line in mistakes(write_study({"figures": figures}))]
     assert told == ["figures[0].policies", "figures[1].policies"]

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from manyserver import fits
 from manyserver.fits.row import columns, fit_row
-from manyserver.statistics.rates import no_rate
+from manyserver.statistics.rates import Points, no_rate
 
 SERVERS = [10.0, 30.0, 100.0, 300.0, math.inf]
 SWEEP = ("method_name", "system", "policy", "n_servers", "arrival_rate")
@@ -77,7 +77,8 @@ def test_what_is_not_known_has_no_error_and_no_window(kind: str) -> None:
 
 
 def test_no_points_have_no_window() -> None:
-    nothing = no_rate(np.empty(0), np.array([10.0, 20.0]), ["error exceeds signal"])
+    points = Points(np.empty(0), np.empty(0), None, (10.0, 20.0), "error exceeds signal")
+    nothing = no_rate(points, "0 usable points")
     curve = make_cube().isel(system=0, policy=0, arrival_rate=0)
     row = fit_row(curve, nothing, method="simulation", quantity="x", parameter="y")
     assert (row["window"], row["n_points"], row["excluded"]) == ("", 0, "10 20")

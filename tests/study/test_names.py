@@ -172,7 +172,7 @@ LABELS = [
 
 
 def test_names_of_units_are_names_of_files(write_study: Any) -> None:
-    policies = [{"name": "sq", "d": 2, "label": label} for label in LABELS]
+    policies = [{"name": "sq", "d": 2 + i, "label": label} for i, label in enumerate(LABELS)]
     study = Plan(write_study({"policies": policies, "unit": ["policy"]}).parents[1]).study("small")
     names = [name.removeprefix("mean_field/") for name in study.units]
     assert len({name.lower() for name in names}) == len(policies)

@@ -12,7 +12,7 @@ from manyserver.study.study import read_study
 from manyserver.validation import ConfigError
 
 SYSTEM = {"pools": [{"fraction": 1, "speed": 1}]}
-FIGURE = {"kind": "sojourn_against_load"}
+FIGURE = {"kind": "sojourn_against"}
 UNFIT: dict[str, tuple[dict[str, Any], str]] = {
     "a title": ({"figures": [{**FIGURE, "title": r"$\frac$"}]}, "figures[0].title = "),
     "a label": ({"policies.0.label": "$x^{2$"}, "'$x^{2$': is not mathtext"),

@@ -135,7 +135,7 @@ def test_failed_points_are_told_kept_apart_and_tried_again(obedient: "Project") 
         "  tiny: mean_field, system unequal, policy sq d=2, n_servers limit, arrival_rate 0.7",
     ]
     assert (results / "fits.csv").exists()
-    assert (results / "figures" / "sojourn_against_load.png").exists()
+    assert (results / "figures" / "sojourn_against.png").exists()
     assert "2 of 4 points failed" in (results / "verified.txt").read_text()
     with xr.open_dataset(results / "cube.nc") as cube:
         failed = cube.sel({"method_name": "mean_field", "arrival_rate": 0.7})
@@ -164,7 +164,7 @@ def test_what_is_damaged_or_failed_is_made_again(
     project = finished[0].copied(tmp_path / "project")
     results = project.folder / "results" / "tiny"
     unit, cube = results / "units" / "mean_field/limit.jsonl", results / "cube.nc"
-    figure = results / "figures" / "sojourn_against_load.png"
+    figure = results / "figures" / "sojourn_against.png"
     files = {path: path.read_bytes() for path in (unit, cube, figure)}
 
     # A bit of a unit is wrong, the cube is cut short, the figure is empty.
@@ -182,7 +182,7 @@ def test_what_is_damaged_or_failed_is_made_again(
     project.copy_source()
     failure = 'raise ArithmeticError("no value")'
     edits = {
-        "src/manyserver/figures/sojourn_against_load.py": "cube = chosen(cube, options)",
+        "src/manyserver/figures/sojourn_against.py": "cube = chosen(cube, options, keep",
         "src/manyserver/fits/tail_growth.py": "chosen = select(cube, ",
     }
     for file, line in edits.items():
@@ -193,7 +193,7 @@ def test_what_is_damaged_or_failed_is_made_again(
     assert table[1] == "ArithmeticError: no value"
     assert table[2:] == [
         "  results/tiny/fits.csv: tail_growth",
-        "  results/tiny/figures/sojourn_against_load.png",
+        "  results/tiny/figures/sojourn_against.png",
     ]
     assert "Traceback" in (results / "logs" / "figures.log").read_text()
     for file, line in edits.items():

@@ -95,19 +95,19 @@ def test_a_smaller_error_simulates_what_is_missing(finished: Finished, tmp_path:
 
 def test_a_figure_option_redraws_the_figure_alone(finished: Finished, tmp_path: Path) -> None:
     project = finished[0].copied(tmp_path / "project")
-    project.edit("{kind: sojourn_against_load}", "{kind: sojourn_against_load, scale: log}")
+    project.edit("{kind: sojourn_against}", "{kind: sojourn_against, scale: log}")
     assert project.ask("why", "tiny") == [
         "tiny: no points to compute, 8 stored, 0 left out",
-        "  figures/sojourn_against_load: its settings changed",
+        "  figures/sojourn_against: its settings changed",
     ]
-    said = project.snakemake("results/tiny/figures/sojourn_against_load.png")
+    said = project.snakemake("results/tiny/figures/sojourn_against.png")
     assert totals(said) == (0, 0, 0)
     assert "draw figures" in said and "assemble the cube" not in said
 
     # Another figure leaves it as it is.
-    figure = project.folder / "results" / "tiny" / "figures" / "sojourn_against_load.png"
+    figure = project.folder / "results" / "tiny" / "figures" / "sojourn_against.png"
     drawn = figure.stat().st_ino
-    project.edit("scale: log}", "scale: log}\n  - {kind: sojourn_against_load, name: linear}")
+    project.edit("scale: log}", "scale: log}\n  - {kind: sojourn_against, name: linear}")
     assert project.ask("why", "tiny")[1:] == ["  figures/linear: missing"]
     said = project.snakemake("results/tiny/figures/linear.png")
     assert figure.with_name("linear.png").exists()

@@ -54,6 +54,8 @@ def build(project: "Project") -> None:
     assert set(fits["fit"]) == {"waiting_power", "finite_size"}
     assert set(fits["method"]) == {"rough_chain"}
     assert (results / "tiny" / "figures" / "waiting_curve.png").stat().st_size > 10_000
+    claims = pd.read_csv(results / "claims.csv").set_index("name")
+    assert claims.loc["shorter_under_jsq", "note"] == "the study how_much_information was not built"
     with xr.open_dataset(results / "jobs" / "cube.nc") as cube:
         assert cube.size_law.values.tolist() == ["uniform"]
         assert cube.sojourn_mean.notnull().all()

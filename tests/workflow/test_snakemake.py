@@ -28,14 +28,16 @@ def test_one_command_builds_everything_and_says_what_it_does(finished: Finished)
     files = {
         "cube.nc",
         "fits.csv",
-        "figures/sojourn_against_load.pdf",
-        "figures/sojourn_against_load.png",
+        "figures/sojourn_against.pdf",
+        "figures/sojourn_against.png",
         "verified.txt",
         "units/mean_field/limit.jsonl",
         "units/simulation/n10.jsonl",
     }
     found = {str(p.relative_to(results)) for p in results.rglob("*") if p.is_file()}
     assert {file for file in found if not file.startswith(("logs/", "benchmarks/"))} == files
+    summaries = {path.name for path in results.parent.iterdir() if path.is_file()}
+    assert summaries >= {"claims.csv", "claims.md", "report.html"}
     with xr.open_dataset(results / "cube.nc") as cube:
         asked = cube.status != "not asked for"
         assert asked.sum().item() == 8
@@ -43,15 +45,17 @@ def test_one_command_builds_everything_and_says_what_it_does(finished: Finished)
     messages = [re.sub(r"#\w+", "#", message) for message in JOB.findall(said)]
     assert sorted(messages) == [
         "all studies are built",
+        "decide claims",
         "tiny: assemble the cube",
         "tiny: compute 4 points # of mean_field/limit",
         "tiny: compute 4 points # of simulation/n10",
         "tiny: draw figures",
         "tiny: fit rates",
         "tiny: look for failed points",
+        "write the report",
     ]
-    assert "  results/tiny: cube.nc, fits.csv, figures/sojourn_against_load.png, .pdf\n" in said
-    assert "Look first at results/tiny/figures/sojourn_against_load.png." in said
+    assert "  results/tiny: cube.nc, fits.csv, figures/sojourn_against.png, .pdf\n" in said
+    assert "Look first at results/tiny/figures/sojourn_against.png." in said
     assert (results / "verified.txt").read_text() == "tiny: 8 points, none failed\n"
 
 
@@ -70,8 +74,8 @@ def test_a_mistake_is_told_before_any_job_starts(new_project: NewProject) -> Non
     said = project.snakemake(code=1).splitlines()
     assert said[-2:] == [
         "The configuration cannot be used:",
-        "config/studies/tiny.yaml, line 11: sweep.arival_rate = [0.5, 0.7]: unknown key; did you "
-        "mean 'arrival_rate'? Allowed: arrival_rate, load, n_servers",
+        "config/studies/tiny.yaml, line 10: sweep: must have exactly one of the keys arrival_rate "
+        "and load; did you mean 'arrival_rate' by 'arival_rate'?",
     ]
     assert not (project.folder / "results").exists()
 

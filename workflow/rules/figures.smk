@@ -16,6 +16,7 @@ for study in PLAN.names:
                     update(
                         report(
                             f"results/{study}/figures/{title}.png",
+                            caption="../report/figures.rst",
                             category=study,
                             labels={"figure": title},
                         )

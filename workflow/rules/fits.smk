@@ -5,7 +5,12 @@ rule fits:
     input:
         "results/{study}/cube.nc",
     output:
-        report("results/{study}/fits.csv", category="{study}", labels={"table": "fits"}),
+        report(
+            "results/{study}/fits.csv",
+            caption="../report/fits.rst",
+            category="{study}",
+            labels={"table": "fits"},
+        ),
     log:
         "results/{study}/logs/fits.log",
     conda:

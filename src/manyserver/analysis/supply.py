@@ -56,6 +56,11 @@ class Supply:
         self.chosen = [point for point in points if _is_chosen(point, options)]
 
     @property
+    def rate_axis(self) -> str:
+        """The swept one of load and arrival rate."""
+        return "load" if "load" in self.axes else "arrival_rate"
+
+    @property
     def simulates_jobs(self) -> bool:
         """Whether the study has the key ``jobs``."""
         return "jobs" in self.axes
@@ -117,6 +122,9 @@ class Supply:
 
 
 def _is_chosen(point: Any, options: BaseModel) -> bool:
+    for axis, values in getattr(options, "at", {}).items():
+        if point.labels[axis] not in map(float, values):
+            return False
     for option, axes in AXES.items():
         wanted = getattr(options, option, None)
         for axis in (axes,) if isinstance(axes, str) else axes:

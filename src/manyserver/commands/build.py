@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from pydantic import BaseModel
 
-__all__ = ["check", "cube", "figures", "fits", "schema", "unit", "verify"]
+__all__ = ["check", "cube", "figures", "fits", "schema", "tables", "unit", "verify"]
 
 
 @click.command()
@@ -136,6 +136,41 @@ def fits(folder: Path, study: str, cube: Path, output: Path) -> None:
     with replacing(output) as temporary:
         found.to_csv(temporary, index=False)
     say(f"{output}: {sum(len(table) for table in tables)} fits")
+
+
+@click.command()
+@click.argument("study")
+@click.argument("cube", type=FILE)
+@click.argument("output", type=FILE)
+@click.pass_obj
+def tables(folder: Path, study: str, cube: Path, output: Path) -> None:
+    """Write the tables of STUDY from its CUBE into the folder OUTPUT, as CSV and LaTeX."""
+    import pandas as pd
+
+    from manyserver.fits import FAILED
+    from manyserver.inspection.provenance import table_stamp
+    from manyserver.study.cube import read_cube
+    from manyserver.study.whole_files import replacing
+    from manyserver.tables import cells, to_csv, to_latex
+
+    plan = plan_of(folder, study)
+    data = read_cube(cube)
+    for name in plan.table_names(study):
+        try:
+            table = cells(data, plan.table(study, name))
+            flat, text = to_csv(table), to_latex(table)
+        except Exception as error:
+            reason = _told(error)
+            flat = pd.DataFrame([{"name": name, "note": f"{FAILED}{reason}"}])
+            text = f"% {FAILED}{reason}\n"
+        flat["provenance"] = table_stamp(study, cube, plan.table_digest(study, name))
+        with (
+            replacing(output / f"{name}.csv") as csv_file,
+            replacing(output / f"{name}.tex") as tex_file,
+        ):
+            flat.to_csv(csv_file, index=False)
+            tex_file.write_text(text)
+        say(f"{output / name}.csv and .tex")
 
 
 @click.command()

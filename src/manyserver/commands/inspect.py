@@ -20,11 +20,15 @@ def why(folder: Path, studies: tuple[str, ...], results: Path) -> None:
 
     STUDIES are names of studies, by default those in config.yaml.
     """
+    from manyserver.inspection.why import summary
     from manyserver.inspection.why import why as answer
 
     plan = plan_of(folder, *studies)
-    for name in plan.names:
-        say(str(answer(plan, name, results)))
+    answers = [answer(plan, name, results) for name in plan.names]
+    for one in answers:
+        say(str(one))
+    if not studies and (told := summary(plan, answers, results)):
+        say(told)
 
 
 @click.command()

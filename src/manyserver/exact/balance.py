@@ -19,14 +19,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 
 from manyserver.exact.chain import Chain
-
-if TYPE_CHECKING:
-    from scipy import sparse
 
 __all__ = ["Balance"]
 
@@ -49,7 +46,6 @@ class Balance:
     """
 
     def __init__(self, chain: Chain):
-        from scipy import sparse
 
         total = chain.states.total
         # Totals do not fall from state to state, so that equal ones lie together.
@@ -58,14 +54,14 @@ class Balance:
         self.up = np.asarray(chain.up.sum(axis=0))
         self.down = np.asarray(chain.down.sum(axis=0))
         self.out = self.up + self.down
-        inflow = sparse.diags_array(1 / self.out) @ (chain.up + chain.down)
+        inflow = scipy.sparse.diags_array(1 / self.out) @ (chain.up + chain.down)
         self.parts = [np.flatnonzero(total % 2 == parity) for parity in (0, 1)]
         even, odd = self.parts
         self.steps = [
-            sparse.csr_array(inflow[even][:, odd]),
-            sparse.csr_array(inflow[odd][:, even]),
+            scipy.sparse.csr_array(inflow[even][:, odd]),
+            scipy.sparse.csr_array(inflow[odd][:, even]),
         ]
-        self.start = self._first_sweep(sparse.csr_array(inflow))
+        self.start = self._first_sweep(scipy.sparse.csr_array(inflow))
 
     def solve(self, tolerance: float) -> tuple[np.ndarray, float]:
         """Find the stationary law.
@@ -134,7 +130,7 @@ class Balance:
         log_weight -= np.logaddexp.reduce(log_weight)
         return np.asarray(x * np.repeat(np.exp(log_weight - log_mass), self.sizes))
 
-    def _first_sweep(self, inflow: sparse.csr_array) -> np.ndarray:
+    def _first_sweep(self, inflow: scipy.sparse.csr_array) -> np.ndarray:
         """Fill the states from those without jobs, by arrivals only."""
         x = np.zeros(len(self.out))
         x[: self.sizes[0]] = 1.0

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 
 from manyserver.exact.choice import Choice
 from manyserver.exact.states import Caps, Lattice, States, enumerate_states
 from manyserver.model import System
 from manyserver.policies import Policy
-
-if TYPE_CHECKING:
-    from scipy import sparse
 
 __all__ = ["Arrivals", "Chain", "assembled", "build_chain", "growths", "shrinkages"]
 
@@ -69,8 +66,8 @@ class Chain:
 
     states: States
     arrivals: Arrivals
-    up: sparse.csr_array
-    down: sparse.csr_array
+    up: scipy.sparse.csr_array
+    down: scipy.sparse.csr_array
 
 
 def build_chain(system: System, policy: Policy, caps: Caps) -> Chain:
@@ -155,8 +152,6 @@ def assembled(
     departures: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]],
 ) -> Chain:
     """Make a chain from arrivals, and from departures: state, rate and the state they lead to."""
-    from scipy import sparse
-
     names = [field.name for field in fields(Arrivals)]
     table = Arrivals(*(np.concatenate([getattr(a, name) for a in arrivals]) for name in names))
     kept = (table.target >= 0) & (table.rate > 0)
@@ -165,8 +160,10 @@ def assembled(
     return Chain(
         states,
         table,
-        sparse.csr_array((table.rate[kept], (table.target[kept], table.state[kept])), shape=shape),
-        sparse.csr_array((rate, (target, source)), shape=shape),
+        scipy.sparse.csr_array(
+            (table.rate[kept], (table.target[kept], table.state[kept])), shape=shape
+        ),
+        scipy.sparse.csr_array((rate, (target, source)), shape=shape),
     )
 
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, Field
 
+from manyserver.analysis.axes import at_values, named, side_by_side, spread_out, title
 from manyserver.analysis.curves import each_jobs, method_of, points, rate_dimension, select
 from manyserver.analysis.kinds import Kind
 from manyserver.methods import METHOD, Role
+from manyserver.study.config.axes import Values
 from manyserver.study.config.base import Strict
 
 if TYPE_CHECKING:
@@ -26,11 +28,13 @@ __all__ = [
     "RegimeOptions",
     "chosen",
     "finite_servers",
+    "heading",
     "read",
     "served",
     "shortened",
     "slices",
     "with_short_labels",
+    "x_label",
 ]
 
 
@@ -80,6 +84,9 @@ class FigureOptions(DrawingOptions):
     """Labels of the policies drawn, in this order; all if left out."""
     jobs: list[str] | None = Field(default=None, min_length=1)
     """Labels of the job sizes and disciplines drawn; all if left out."""
+    at: dict[str, Values] = Field(default={})
+    """Values of axes of the study's own that are drawn, by the name of the axis; all if left
+    out."""
     rates: list[float] | None = Field(default=None, min_length=1)
     """Values of the swept axis, arrival rates or loads, that are drawn; all if left out."""
 
@@ -116,10 +123,11 @@ class Curve:
         return Curve(self.x, ratio, ratio * relative)
 
 
-def chosen(cube: "xr.Dataset", options: FigureOptions) -> "xr.Dataset":
+def chosen(cube: "xr.Dataset", options: FigureOptions, keep: tuple[str, ...] = ()) -> "xr.Dataset":
     """Return the part of a cube that the options ask for.
 
-    A system with each of the job sizes and disciplines is a system of its own in the result.
+    A system with each of the job sizes and disciplines is a system of its own in the result, and so
+    is one, or a policy, at each value of the study's own axes, but for those to keep.
 
     Raises
     ------
@@ -128,9 +136,11 @@ def chosen(cube: "xr.Dataset", options: FigureOptions) -> "xr.Dataset":
     """
     rates = {rate_dimension(cube): options.rates}
     cube = select(cube, system=options.systems, policy=options.policies, **rates)
+    cube = at_values(cube, options.at)
     if "jobs" in cube.dims or options.jobs is not None:
-        cube = _as_systems(each_jobs(cube, options.jobs))
-    return with_short_labels(cube)
+        parts = each_jobs(cube, options.jobs)
+        cube = side_by_side(parts, "jobs", [str(part["jobs"].values) for part in parts])
+    return with_short_labels(spread_out(cube, keep))
 
 
 def with_short_labels(cube: "xr.Dataset") -> "xr.Dataset":
@@ -163,25 +173,27 @@ def shortened(text: str) -> str:
     return f"{head.rstrip()}…"
 
 
-def _as_systems(parts: "list[xr.Dataset]") -> "xr.Dataset":
-    """Put cubes of different job sizes side by side on the axis of the systems."""
-    import xarray as xr
+def heading(here: "xr.Dataset", cube: "xr.Dataset", fixed: list[str]) -> str:
+    """Say what a panel shows: labels of which there are several, and numbers."""
+    from manyserver.figures.drawing import style
 
-    if len(parts) == 1:
-        return parts[0]
-    systems = parts[0]["system"].values
-    found = []
-    for part in parts:
-        label = str(part["jobs"].values)
-        labels = [f"{system}, {label}" if len(systems) > 1 else label for system in systems]
-        # What describes the jobs describes each system with them.
-        own = {
-            name: ("system", np.repeat(coord.values, len(systems)))
-            for name, coord in part.coords.items()
-            if not coord.dims and name != "jobs"
-        }
-        found.append(part.drop_vars("jobs").assign_coords({**own, "system": labels}))
-    return xr.concat(found, "system", coords="minimal", compat="override", join="override")
+    told = []
+    for axis in fixed:
+        if axis == "policy":
+            place = list(cube["policy"].values).index(here["policy"].values)
+            told.append(style.looks(cube)[place].label)
+        elif axis == "system":
+            told += [str(here["system"].values)] * (cube.sizes["system"] > 1)
+        else:
+            told.append(named(cube, axis, float(here[axis])))
+    return ", ".join(told)
+
+
+def x_label(cube: "xr.Dataset", axis: str) -> str:
+    """Return the label of an axis: words and a symbol."""
+    from manyserver.figures.drawing import style
+
+    return style.AXIS_LABELS.get(axis) or title(cube, axis)
 
 
 def read(

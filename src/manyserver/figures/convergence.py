@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from manyserver.analysis.curves import NORMAL_QUANTILE, method_of, rate_dimension
+from manyserver.analysis.rounding import with_error
 from manyserver.figures.base import Curve, FigureKind, FigureOptions, chosen, served
 from manyserver.fits.convergence import Series
 from manyserver.fits.finite_size import bias_series, expected_coefficient
@@ -20,6 +21,7 @@ from manyserver.fits.fluctuation import (
 )
 from manyserver.methods import Role
 from manyserver.statistics.rates import Rate, power_law
+from manyserver.variables import MeanName
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -38,7 +40,7 @@ EXPONENTS = {"bias": -1.0, "fluctuation": -0.5}
 class Options(FigureOptions):
     """What is drawn, and how."""
 
-    quantity: Literal["sojourn_mean", "jobs_per_server", "waiting_probability"] = "sojourn_mean"
+    quantity: MeanName = "sojourn_mean"
     """The variable whose bias is drawn."""
     show: tuple[Show, ...] = Field(default=("bias", "fluctuation"), min_length=1)
     """Rows of panels: the bias, and the standard deviation over time."""
@@ -171,7 +173,7 @@ class _Used:
 def _draw_panel(
     axes: "Axes", curves: list[_Drawn], show: Show, looks: "list[Look]", used: _Used
 ) -> None:
-    from manyserver.figures.drawing import marks, style
+    from manyserver.figures.drawing import marks
 
     lines = []
     for curve, look in zip(curves, looks, strict=True):
@@ -184,7 +186,7 @@ def _draw_panel(
         used.bounds |= marks.upper_bounds(axes, curve.simulated.at(~seen), look)
         used.exact |= marks.rings(axes, curve.exact)
         if curve.rate is not None and np.isfinite(curve.rate.estimate):
-            text = style.with_error(curve.rate.estimate, curve.rate.standard_error)
+            text = with_error(curve.rate.estimate, curve.rate.standard_error)
             lines.append((text.replace("-", "\N{MINUS SIGN}"), look))
     axes.set_xscale("log")
     axes.set_yscale("log")

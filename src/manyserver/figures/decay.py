@@ -9,6 +9,7 @@ from pydantic import Field
 
 from manyserver.analysis.curves import NORMAL_QUANTILE, points, rate_dimension, system_of
 from manyserver.analysis.messages import MESSAGES
+from manyserver.analysis.rounding import with_error
 from manyserver.figures.base import Curve, FigureKind, FigureOptions, chosen
 from manyserver.fits.decay import Theory, can_vanish, fit, series, theory
 from manyserver.methods import Role
@@ -259,8 +260,6 @@ def _erlang_band(axes: "Axes", system: System, quantity: str, x: np.ndarray, loo
 
 def _exponent(curve: "xr.Dataset", quantity: str, expected: Theory, law: str) -> str:
     """Fit the decay of the method that resolves most points, and write its exponent."""
-    from manyserver.figures.drawing import style
-
     if law == "auto" and np.isfinite([expected.decay, expected.exponent]).any():
         law = "exponential" if np.isfinite(expected.decay) else "power"
     found: list[Decay] = []
@@ -272,7 +271,7 @@ def _exponent(curve: "xr.Dataset", quantity: str, expected: Theory, law: str) ->
     if not found:
         return ""
     best = max(found, key=lambda one: one.rate.n_points)
-    text = style.with_error(best.rate.estimate, best.rate.standard_error)
+    text = with_error(best.rate.estimate, best.rate.standard_error)
     text = text.replace("-", "\N{MINUS SIGN}")
     return f"{text} / server" if best.law == "exponential" else f"{text}"
 

@@ -8,11 +8,13 @@ import numpy as np
 from pydantic import Field
 
 from manyserver.analysis.curves import at_limit, method_of, methods_of, points, select
+from manyserver.analysis.rounding import with_error
 from manyserver.figures.base import Curve, FigureKind, RegimeOptions, read
 from manyserver.fits.halfin_whitt_rates import (
     deviations,
     expected_exponent,
     exponent,
+    next_order,
     small_exponent,
 )
 from manyserver.methods import Role
@@ -145,7 +147,7 @@ def _known(cube: "xr.Dataset", panel: Panel) -> bool:
 
 def _draw_deviation(axes: "Axes", cube: "xr.Dataset", panel: Panel, looks: "list[Look]") -> bool:
     """Draw exact and simulated deviations; return whether there were simulated ones."""
-    from manyserver.figures.drawing import marks, style
+    from manyserver.figures.drawing import marks
 
     quantity, lines, simulated = QUANTITIES[panel], [], False
     for here, look in zip(points(cube, "beta"), looks, strict=True):
@@ -155,9 +157,10 @@ def _draw_deviation(axes: "Axes", cube: "xr.Dataset", panel: Panel, looks: "list
             marks.joined(axes, exact, look)
             if panel == "kolmogorov":
                 _draw_asymptote(axes, here, exact, look)
-            rate = exponent(*series)
+            servers, values, errors = series
+            rate = exponent(servers, values, errors, next_order(here, quantity))
             if np.isfinite(rate.estimate):
-                text = style.with_error(rate.estimate, rate.standard_error)
+                text = with_error(rate.estimate, rate.standard_error)
                 if panel == "kolmogorov":
                     text += f"  [{expected_exponent(here, quantity):.4f}]"
                 lines.append((text.replace("-", "\N{MINUS SIGN}"), look))

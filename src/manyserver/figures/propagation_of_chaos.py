@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manyserver.analysis.curves import NORMAL_QUANTILE, rate_dimension
+from manyserver.analysis.rounding import with_error
 from manyserver.figures.base import Curve, FigureKind, FigureOptions, chosen, served
 from manyserver.fits.propagation_of_chaos import (
     COVARIANCE,
@@ -117,8 +118,6 @@ def _draw_theory(axes: "Axes", there: "xr.Dataset", pair: tuple[int, int], look:
 
 def _simulated(there: "xr.Dataset", pair: tuple[int, int]) -> tuple[Curve, str]:
     """Return the simulated curve, and its slope as text."""
-    from manyserver.figures.drawing import style
-
     series = dependence(there, pair, Role.SIMULATION)
     if series is None:
         return _nothing(), ""
@@ -126,7 +125,7 @@ def _simulated(there: "xr.Dataset", pair: tuple[int, int]) -> tuple[Curve, str]:
     rate = power_law(x, y, errors)
     text = ""
     if np.isfinite(rate.estimate):
-        text = style.with_error(rate.estimate, rate.standard_error)
+        text = with_error(rate.estimate, rate.standard_error)
     spread = np.zeros(x.size) if errors is None else NORMAL_QUANTILE * errors
     return Curve(x, y, spread).known, text.replace("-", "\N{MINUS SIGN}")
 

@@ -1,5 +1,6 @@
 """Queue tails of every pool, on the scale on which doubly exponential decay is a straight line."""
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from manyserver.analysis.curves import method_of, rate_dimension
+from manyserver.analysis.rounding import with_error
 from manyserver.figures.base import (
     Curve,
     FigureKind,
@@ -62,7 +64,8 @@ class QueueTailsFigure(FigureKind[Options]):
         """Draw ``-log(queue_tail)`` against the level, one panel per system, policy and rate.
 
         Mean field as lines, simulation as markers; a simulated level counts when its half-width is
-        smaller than its value. The growth per level is fitted to the mean field.
+        smaller than its value. The growth per level is fitted to the mean field; beside it stands
+        the number of servers that an arrival looks at, which arXiv:1502.05786 has as the rate.
 
         Raises
         ------
@@ -96,7 +99,7 @@ class QueueTailsFigure(FigureKind[Options]):
                 _write_growth(axes, here, looks)
             axes.set_title(_title(here, cube))
         panels[0].set_yscale("log")
-        panels[0].xaxis.set_major_locator(marks.whole_numbers())
+        marks.whole_numbers(panels[0].xaxis)
         legends.legend(
             figure,
             [legends.entry(look, limit, finite) for look in looks],
@@ -122,7 +125,7 @@ def _curves(here: "xr.Dataset", n_servers: float | None) -> tuple[Curve, Curve, 
 
 
 def _write_growth(axes: "Axes", here: "xr.Dataset", looks: "list[Look]") -> None:
-    from manyserver.figures.drawing import marks, style
+    from manyserver.figures.drawing import marks
 
     limit = method_of(here, Role.LIMIT)
     if not limit or np.inf not in here["n_servers"].values:
@@ -133,9 +136,12 @@ def _write_growth(axes: "Axes", here: "xr.Dataset", looks: "list[Look]") -> None
     for pool, (period, look) in enumerate(zip(periods, looks, strict=False)):
         rate = growth(point, pool, period)
         if np.isfinite(rate.estimate):
-            lines.append((style.with_error(rate.estimate, rate.standard_error), look))
+            lines.append((with_error(rate.estimate, rate.standard_error), look))
     if lines:
-        marks.corner_text(axes, "growth per level", lines)
+        told = json.loads(str(point["policy_parameters"].values)).get("d")
+        looked = int(np.sum(told)) if told else 0
+        heading = rf"growth, $\sum d = {looked}$" if looked else "growth per level"
+        marks.corner_text(axes, heading, lines)
 
 
 def _title(here: "xr.Dataset", cube: "xr.Dataset") -> str:

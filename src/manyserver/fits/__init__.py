@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from manyserver.analysis.curves import each_jobs
+from manyserver.analysis.axes import own_axes
+from manyserver.analysis.curves import each_jobs, points
 from manyserver.fits.base import Fit, FitOptions
 from manyserver.fits.row import columns, fit_row, places
 from manyserver.registry import ModelRegistry
@@ -57,7 +58,9 @@ def compute(
     fit = load(kind)
     options = fit.checked_options(options)
     cubes = [cube] if fit.across_jobs else each_jobs(cube, getattr(options, "jobs", None))
-    rows = [{"fit": kind, **row} for here in cubes for row in fit.rows(here, options)]
+    own = () if fit.across_axes else own_axes(cube)
+    slices = [part for here in cubes for part in points(here, *own)]
+    rows = [{"fit": kind, **row} for here in slices for row in fit.rows(here, options)]
     return pd.DataFrame(rows, columns=columns(*places(cube)))
 
 

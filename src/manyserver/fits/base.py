@@ -36,9 +36,12 @@ class Fit(Kind[Options]):
     ----------
     across_jobs : bool
         Whether it compares several job sizes and disciplines; otherwise it gets a cube for each.
+    across_axes : bool
+        Whether it reads along axes of the study's own; otherwise it gets a cube for each value.
     """
 
     across_jobs: ClassVar[bool] = False
+    across_axes: ClassVar[bool] = False
 
     @abstractmethod
     def rows(self, cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:

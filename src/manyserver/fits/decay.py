@@ -1,5 +1,6 @@
 """How waiting and blocking vanish with the number of servers: exponentially, or like a power."""
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,6 +28,7 @@ from manyserver.model import System
 from manyserver.policies import Policy, policy
 from manyserver.policies.jiq import JIQ
 from manyserver.statistics.decay import Decay, LawName, decay, leading_coefficient
+from manyserver.statistics.rates import Rate
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -64,7 +66,7 @@ class Options(FitOptions):
     )
     """What vanishes; of the mean sojourn time, its difference from the limit."""
     law: Literal["auto", "exponential", "power"] = "auto"
-    """The law of the decay; by default the one that chi-square accepts."""
+    """The law of the decay; by default the one that makes the data more probable."""
     methods: tuple[str, ...] | None = Field(default=None, min_length=1)
     """Methods of the finite systems; those that simulate if left out."""
     limit: str | None = None
@@ -112,6 +114,8 @@ class DecayFit(Fit[Options]):
                         rate = leading_coefficient(*data)
                         told.append(("coefficient of 1/n", rate, expected.coefficient))
                     name = f"{quantity} - limit" if quantity == SOJOURN else quantity
+                    if expected.is_guess:
+                        told = [(key, _with_guess(rate), value) for key, rate, value in told]
                     for parameter, rate, value in told:
                         yield fit_row(
                             curve,
@@ -121,6 +125,11 @@ class DecayFit(Fit[Options]):
                             parameter=parameter,
                             expected=value,
                         )
+
+
+def _with_guess(rate: Rate) -> Rate:
+    notes = (rate.note, "what is expected is a guess")
+    return dataclasses.replace(rate, note="; ".join(filter(None, notes)))
 
 
 def can_vanish(study: "Supply", quantity: str) -> bool:
@@ -163,10 +172,13 @@ class Theory:
         Exponent of n before it.
     exponent, coefficient : float
         With several routers, the exponent of n; and the coefficient, if that is -1.
+    is_guess : bool
+        Whether the exponent is not proven.
     """
 
     def __init__(self, system: System, chosen: Policy | None, quantity: str):
         self.decay = self.exponent = self.coefficient = np.nan
+        self.is_guess = False
         self.power = PREFACTOR
         if chosen is None:
             return
@@ -182,6 +194,7 @@ class Theory:
             # several, a router is empty for a part n**-0.5 of the time near when it is empty.
             self.power -= min(buffers) - 1
             if told and np.isnan(self.decay):
+                self.is_guess = True
                 self.exponent = EXPONENT - (min(buffers) - 1) / 2
 
 

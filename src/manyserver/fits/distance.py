@@ -79,21 +79,30 @@ class DistanceFit(ConvergenceFit[Options]):
 
 
 def distances(there: "xr.Dataset", name: str, method: str, limit: str) -> Series | None:
-    """Return N, the distances and their standard errors; None if something is missing."""
+    """Return N, the distances and their standard errors; None if something is missing.
+
+    A distance has a sign, so that a fit sees if the bias behind it changes its own: positive at the
+    largest N, and negative where most of the difference is on the other side.
+    """
     here = finite(there, method, "queue_tail")
     in_limit = at_limit(there, limit, "queue_tail")
     if in_limit is None or not here.sizes["n_servers"]:
         return None
     law = known_levels(in_limit.values)
     errors = standard_errors(here, "queue_tail")
-    found = []
+    found, signs = [], []
     for place in range(here.sizes["n_servers"]):
         tail = known_levels(here["queue_tail"].values[place])
         error = 0.0 if errors is None else np.nan_to_num(errors[place, : tail.size])
         found.append(DISTANCES[name](tail, law, error))
+        size = max(tail.size, law.size)
+        apart = np.pad(tail, (0, size - tail.size)) - np.pad(law, (0, size - law.size))
+        side = apart.sum() if name == "wasserstein" else apart[np.argmax(np.abs(apart))]
+        signs.append(-1.0 if side < 0 else 1.0)
     values, spread = np.array(found).T
     servers = np.asarray(here["n_servers"].values)
-    return servers, values, None if errors is None else spread
+    signed = values * np.array(signs) * signs[np.argmax(servers)]
+    return servers, signed, None if errors is None else spread
 
 
 def _expected(there: "xr.Dataset", name: str) -> float:

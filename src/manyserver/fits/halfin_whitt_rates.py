@@ -20,7 +20,6 @@ from manyserver.fits.convergence import ConvergenceFit, ConvergenceOptions, Seri
 from manyserver.fits.row import fit_row
 from manyserver.methods import METHOD, Role
 from manyserver.statistics.rates import Rate, coefficient, power_law
-from manyserver.statistics.slopes import straight_slope
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,13 +30,15 @@ __all__ = [
     "deviations",
     "expected_exponent",
     "exponent",
-    "slope",
+    "next_order",
 ]
 
 EXPONENT = -0.5
-MEAN, ATOM = "scaled_waiting_mean", "q2_kolmogorov"
+MEAN, ATOM, TRANSPORT = "scaled_waiting_mean", "q2_kolmogorov", "q2_wasserstein"
 MOST_CUT = 0.002
 """A point counts when the error from the cut of its chain is at most this part of it."""
+MOST_AWAY = 0.2
+"""Part by which the last slope may differ from the asymptote's, for a law that is on it."""
 Quantity = Literal[
     "scaled_waiting_mean", "q2_wasserstein", "q1_wasserstein", "q1_kolmogorov", "q2_kolmogorov"
 ]
@@ -82,9 +83,8 @@ class HalfinWhittRatesFit(ConvergenceFit[Options]):
     def rows(self, cube: "xr.Dataset", options: Options) -> Iterator[dict[str, Any]]:
         """Yield rows for every beta and quantity.
 
-        One holds the exponent of n, with a correction for small n; one the slope of a straight
-        line, in the window where it is one; and of the mean, one the coefficient of n**(-1/2).
-        Where there is a simulation, one more compares it with the exact law.
+        One holds the exponent of n; and of the mean, one the coefficient of n**(-1/2). Where there
+        is a simulation, one more compares it with the exact law.
         """
         chosen = select(cube, beta=options.betas)
         method, limit = self.compared(cube, options)
@@ -93,11 +93,10 @@ class HalfinWhittRatesFit(ConvergenceFit[Options]):
                 series = deviations(curve, quantity, method, limit)
                 if series is None:
                     continue
-                told = [("exponent", exponent(*series), expected_exponent(curve, quantity))]
-                if series[2] is None:
-                    told.append(("slope", slope(*series), told[0][2]))
+                order = next_order(curve, quantity)
+                told = [("exponent", exponent(*series, order), expected_exponent(curve, quantity))]
                 if quantity == MEAN:
-                    rate = _in_servers(coefficient(np.sqrt(series[0]), *series[1:]))
+                    rate = coefficient(*series, power=0.5, order=order)
                     told.append(("coefficient of n^(-1/2)", rate, np.nan))
                 for parameter, rate, expected in told:
                     if quantity == ATOM:
@@ -160,28 +159,25 @@ def small_exponent(curve: "xr.Dataset") -> float:
     return float(known[0]) if known.size else np.nan
 
 
-def exponent(servers: np.ndarray, values: np.ndarray, errors: np.ndarray | None) -> Rate:
-    """Fit ``a * n**b * exp(e / sqrt(n))``."""
-    rate = _in_servers(power_law(np.sqrt(servers), values, errors))
-    rate = dataclasses.replace(
-        rate, estimate=rate.estimate / 2, standard_error=rate.standard_error / 2
-    )
-    return _explained(rate, values)
+def next_order(curve: "xr.Dataset", quantity: str) -> float:
+    """Return the power of n by which the next term of a deviation is smaller than the first.
+
+    It is 1/2, but for the law of Q2 near 0, where c y**theta stands in place of a density: there
+    the terms of order n**(-1/2) and n**(-theta/2) follow each other.
+    """
+    theta = small_exponent(curve)
+    if quantity == ATOM and np.isfinite(theta):
+        return (1 - theta) / 2
+    if quantity == TRANSPORT and np.isfinite(theta):
+        return theta / 2
+    return -EXPONENT
 
 
-def slope(servers: np.ndarray, values: np.ndarray, errors: np.ndarray | None) -> Rate:
-    """Fit ``a * n**b`` in the window where it holds."""
-    return _explained(straight_slope(servers, values), values)
-
-
-def _in_servers(rate: Rate) -> Rate:
-    """Give window and exclusions of a fit over sqrt(n) in n."""
-    low, high = (round(root**2, 9) for root in rate.window)
-    excluded = tuple(round(root**2, 9) for root in rate.excluded)
-    return dataclasses.replace(rate, window=(low, high), excluded=excluded)
-
-
-def _explained(rate: Rate, values: np.ndarray) -> Rate:
+def exponent(
+    servers: np.ndarray, values: np.ndarray, errors: np.ndarray | None, order: float = -EXPONENT
+) -> Rate:
+    """Fit ``a * n**b * (1 + series in n**-order)``."""
+    rate = power_law(servers, values, errors, order=order)
     if not np.isnan(values).any():
         return rate
     notes = [rate.note, "some n left out, where the cut of the chain is felt"]
@@ -191,14 +187,22 @@ def _explained(rate: Rate, values: np.ndarray) -> Rate:
 def _beside_asymptote(
     rate: Rate, curve: "xr.Dataset", servers: np.ndarray, values: np.ndarray
 ) -> Rate:
-    """Say how far the distance is from c Gamma(1 + theta) n**(-theta/2) at the largest n."""
+    """Say how far the distance is from c Gamma(1 + theta) n**(-theta/2) at the largest n.
+
+    That is P(Q2 = 0), and the distance is not smaller. So a distance that falls faster is not yet
+    on this law, and its exponent says nothing of it.
+    """
     theta, known = small_exponent(curve), np.flatnonzero(np.isfinite(values))
-    if "y2_small_constant" not in curve or not known.size:
+    if "y2_small_constant" not in curve or known.size < 2:
         return rate
     factor = float(curve["y2_small_constant"].max()) * math.gamma(1 + theta)
-    n, value = servers[known[-1]], values[known[-1]]
-    ratio = value / (factor * n ** (-theta / 2))
-    told = f"at n = {n:g} it is {ratio:.3g} times its asymptote"
+    n, value = servers[known[-2:]], values[known[-2:]]
+    ratio = value[1] / (factor * n[1] ** (-theta / 2))
+    told = f"at n = {n[1]:g} it is {ratio:.3g} times its asymptote"
+    slope = math.log(value[1] / value[0]) / math.log(n[1] / n[0])
+    if abs(slope + theta / 2) > MOST_AWAY * theta / 2:
+        told = f"not on its asymptote: {told}, and falls like n^{slope:.2f}"
+        rate = dataclasses.replace(rate, estimate=np.nan)
     return dataclasses.replace(rate, note="; ".join(filter(None, (rate.note, told))))
 
 

@@ -39,7 +39,9 @@ def columns(*axes: str) -> list[str]:
 
 def places(cube: "xr.Dataset") -> dict[str, Any]:
     """Return the coordinates of a cube that say which curve was fitted, by name."""
-    return {name: cube[name].values for name in models.axes() if name in cube.coords}
+    known = [name for name in models.axes() if name in cube.coords]
+    own = [str(name) for name in cube.coords if "exact" in cube[name].attrs]
+    return {name: cube[name].values for name in (*known, *own)}
 
 
 def fit_row(
@@ -74,7 +76,7 @@ def fit_row(
         Where the quantity was taken.
     """
     return {
-        **{name: values.item() for name, values in places(curve).items()},
+        **{name: values.item() for name, values in places(curve).items() if values.size == 1},
         "method": method,
         "n_servers": n_servers,
         "pool": pool,

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 
 from manyserver.schema import ERROR, HALF_WIDTH, Purpose
 from manyserver.study import models
@@ -208,14 +209,13 @@ def _simulated(pair: _Pair) -> np.ndarray:
 
 
 def _allowed(pair: _Pair, level: float, relative: float) -> np.ndarray:
-    from scipy.special import stdtrit
 
     size = np.maximum(np.abs(pair.first), np.abs(pair.second))
     # An infinite value agrees with itself alone.
     size = np.where(np.isinf(size), 0.0, size)
     exact: np.ndarray = np.maximum(relative, pair.relative) * size + pair.bound
     error = np.hypot(*(np.nan_to_num(e, nan=0.0) for e in pair.errors))
-    threshold = stdtrit(np.maximum(pair.freedom, 1), 1 - level / 2)
+    threshold = scipy.special.stdtrit(np.maximum(pair.freedom, 1), 1 - level / 2)
     return np.asarray(np.where(_simulated(pair), exact + threshold * error, exact))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from manyserver import fits
 from manyserver.inspection.provenance import UnknownFile, provenance
-from manyserver.plan import Plan
+from manyserver.plan import SUMMARIES, Plan
 from manyserver.study.storage.damage import is_damaged
 from manyserver.study.storage.locks import FolderInUse, sole_run
 from manyserver.study.storage.unit_file import expected_header, read_header, read_unit
@@ -78,18 +78,19 @@ def remove_spoilt(plan: Plan, results: Path, only_tell: bool = False) -> list[st
     """
     if not results.exists():
         return []
-    told = []
     try:
         with sole_run(results):
+            damaged = [path for name in SUMMARIES if is_damaged(path := results / name)]
             for study in plan.names:
-                damaged = damaged_files(plan, study, results)
-                told += [f"{path}: is damaged; it is made again" for path in damaged]
-                if only_tell:
-                    continue
+                damaged += damaged_files(plan, study, results)
+            told = [f"{path}: is damaged; it is made again" for path in damaged]
+            if only_tell:
+                return told
+            for study in plan.names:
                 if not plan.allow_failures(study):
                     damaged += _files_of_failures(plan, study, results)
-                for path in damaged:
-                    path.unlink(missing_ok=True)
+            for path in damaged:
+                path.unlink(missing_ok=True)
     except FolderInUse:
         return []  # The other run's files are its own.
     return told

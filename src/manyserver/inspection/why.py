@@ -16,7 +16,7 @@ from manyserver.study.storage.store import Store
 from manyserver.study.storage.unit_file import expected_header, read_header, read_unit
 from manyserver.study.study import Study
 
-__all__ = ["Answer", "why"]
+__all__ = ["Answer", "summary", "why"]
 
 MOST_CHANGES = 3
 """Changed fingerprints that are named for one reason."""
@@ -100,6 +100,29 @@ def why(plan: Plan, name: str, results: Path) -> Answer:
     return answer
 
 
+def summary(plan: Plan, answers: Iterable[Answer], results: Path) -> str:
+    """Say why the files that sum up all studies would be made again; empty if they would not.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the run.
+    answers : iterable of Answer
+        What :func:`why` says of all of its studies.
+    results : pathlib.Path
+        Folder of the results.
+    """
+    renewed = {file for answer in answers for file in answer.renewed}
+    claims = _difference(results / "claims.csv", plan.claims_digest())
+    if not claims and renewed & {"cube.nc", "fits.csv"}:
+        claims = "made from the cubes"
+    report = "" if (results / "report.html").exists() else "missing"
+    if not report and (claims or renewed):
+        report = "made from all studies"
+    told = {"claims": claims, "report.html": report}
+    return "\n".join(f"{name}: {reason}" for name, reason in told.items() if reason)
+
+
 def _stale_points(plan: Plan, study: Study, results: Path, answer: Answer) -> list[Point]:
     """Points of the units whose files would be made again."""
     stale: list[Point] = []
@@ -160,6 +183,9 @@ def _files(plan: Plan, study: Study, results: Path, answer: Answer) -> None:
     wanted = {"cube.nc": ([folder / "cube.nc"], plan.cube_digest(name))}
     if study.config.fits:
         wanted["fits.csv"] = ([folder / "fits.csv"], plan.fits_digest(name))
+    for table in study.config.tables:
+        files = [folder / f"tables/{table.name}.csv"]
+        wanted[f"tables/{table.name}"] = (files, plan.table_digest(name, table.name))
     for item in study.config.figures:
         stem = f"figures/{item.title}"
         files = [folder / f"{stem}.{suffix}" for suffix in ("png", "pdf")]

@@ -23,7 +23,15 @@ __all__ = ["Drift", "Flows", "Law", "most_levels"]
 
 
 class Law(Protocol):
-    """Where an arrival goes, as a function of the queue tails, with its derivatives."""
+    """Where an arrival goes, as a function of the queue tails, with its derivatives.
+
+    Attributes
+    ----------
+    ranks : numpy.ndarray of int, shape (pool, level)
+        The order of preference, from 0.
+    """
+
+    ranks: np.ndarray
 
     def probabilities(self, tails: np.ndarray) -> np.ndarray:
         """Probability that an arrival joins each class, shape (pool, level)."""

@@ -26,6 +26,8 @@ STEP = 1e-11
 TRUNCATION = 1e-12
 SAME_LOSS = 0.75
 """In a stable system twice the levels lose at most about half as many jobs at the top."""
+DECISIVE_LEVELS = 512
+"""With so many, pools that no queue leads to another one never meet."""
 LEAST_LOSS = 1e-6
 """A part of the arrivals lost at the top that is worth looking at."""
 
@@ -83,13 +85,23 @@ def solve_levels(
         if tails[:, -1].max() < TOP_TAIL and truncation < TRUNCATION:
             return flows, state, truncation
         lost_before, lost = lost, float(flows.law.probabilities(tails)[:, -1].sum())
-        if lost > LEAST_LOSS and lost > SAME_LOSS * lost_before:
+        told = levels >= DECISIVE_LEVELS or _pools_meet(flows.law.ranks)
+        if told and lost > LEAST_LOSS and lost > SAME_LOSS * lost_before:
             _refuse_unstable(system, tails, lost, name)
         levels *= 2
     raise RuntimeError(
         f"arrival_rate = {system.arrival_rate:g}: the tails of policy {name} do not fall "
         f"below {TOP_TAIL} within {MOST_LEVELS} levels"
     )
+
+
+def _pools_meet(ranks: np.ndarray) -> bool:
+    """Whether the longer half of the queues of before ranks after every idle server.
+
+    While it does not, as with SED where one pool is much faster, further levels cannot lead jobs to
+    another pool, and lose as many of them.
+    """
+    return bool(ranks[:, ranks.shape[1] // 4].min() >= ranks[:, 0].max())
 
 
 def _refuse_unstable(system: System, tails: np.ndarray, lost: float, name: str) -> None:

@@ -6,7 +6,7 @@ from manyserver.disciplines import Discipline
 from manyserver.disciplines.service import checked_service
 from manyserver.methods.base import NOT_KNOWN, Draws, Method, Role, Strict
 from manyserver.methods.dispatching import DispatchingProblem
-from manyserver.model import NotKnown, System
+from manyserver.model import NotKnown, System, UnstableSystem
 from manyserver.policies import Policy
 from manyserver.sizes import SizeLaw
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["MeanField", "Options"]
+
+UNSTABLE = "unstable"
 
 
 class Options(Strict):
@@ -38,7 +40,8 @@ class MeanField(Method[DispatchingProblem, Options]):
         """Solve for the fixed point.
 
         With sizes and a discipline, the law of the sojourn time is added where it is known, for
-        exponential sizes. Where not even the fixed point is known, the result is a status alone.
+        exponential sizes. Where not even the fixed point is known, or the system turns out to be
+        unstable, the result is a status alone.
         """
         import xarray as xr
 
@@ -51,7 +54,10 @@ class MeanField(Method[DispatchingProblem, Options]):
                 return fixed_point(system, policy, **service)  # type: ignore[arg-type]
             except NotKnown as error:
                 return xr.Dataset(attrs={"status": NOT_KNOWN, "reason": str(error)})
-        state = fixed_point(system, policy)
+        try:
+            state = fixed_point(system, policy)
+        except UnstableSystem as error:
+            return xr.Dataset(attrs={"status": UNSTABLE, "reason": str(error)})
         if problem.sizes is None or problem.discipline is None:
             return state
         return _with_jobs(system, policy, state, problem.sizes, problem.discipline)

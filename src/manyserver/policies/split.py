@@ -17,6 +17,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 from manyserver.checks import is_real
@@ -139,11 +140,9 @@ def _optimal_split(system: System, d: tuple[int, ...]) -> tuple[float, ...]:
 
 def _equal_marginals(system: System, d: np.ndarray) -> np.ndarray:
     """Return the flow into each pool where one more job in any costs the same."""
-    from scipy.optimize import brentq
-
     capacity = system.fractions * system.speeds
     # The slowest server that is used at all has this speed.
-    slowest = brentq(
+    slowest = scipy.optimize.brentq(
         lambda speed: capacity @ _loads(speed / system.speeds, d) - system.arrival_rate,
         0.0,
         system.speeds.max(),

@@ -10,6 +10,7 @@ mean q x.
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 __all__ = ["Absorption"]
@@ -128,8 +129,8 @@ def _last_step(mean: float) -> int:
 
 def _poisson(means: np.ndarray, first: int, count: int) -> np.ndarray:
     """Poisson probabilities of `first` and the next counts, shape (mean, count)."""
-    from scipy.special import gammaln, xlogy
-
     steps = np.arange(first, first + count, dtype=float)
     column = means[:, None]
-    return np.asarray(np.exp(xlogy(steps, column) - column - gammaln(steps + 1)))
+    return np.asarray(
+        np.exp(scipy.special.xlogy(steps, column) - column - scipy.special.gammaln(steps + 1))
+    )

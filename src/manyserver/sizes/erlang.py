@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 from manyserver.checks import checked_count
@@ -42,16 +43,13 @@ class Erlang(SizeLaw):
         return self._gamma_cdf(self.shape, x)
 
     def _gamma_cdf(self, shape: int, x: ArrayLike) -> np.ndarray:
-        from scipy.special import gammainc
 
-        return np.asarray(gammainc(shape, self.shape / self.mean * self._clipped(x)))
+        return np.asarray(scipy.special.gammainc(shape, self.shape / self.mean * self._clipped(x)))
 
     def quantile(self, probability: ArrayLike) -> np.ndarray:
         """Smallest size x with ``cdf(x) >= probability``."""
-        from scipy.special import gammaincinv
-
         part = np.asarray(probability, dtype=float)
-        return np.asarray(self.mean / self.shape * gammaincinv(self.shape, part))
+        return np.asarray(self.mean / self.shape * scipy.special.gammaincinv(self.shape, part))
 
     def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Draw independent sizes."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 from manyserver.checks import checked_range
@@ -47,10 +48,9 @@ class Lognormal(SizeLaw):
         return math.log(self.mean) - self.sigma**2 / 2
 
     def _cdf(self, x: ArrayLike, mu: float) -> np.ndarray:
-        from scipy.special import ndtr
 
         with np.errstate(divide="ignore"):
-            return np.asarray(ndtr((np.log(self._clipped(x)) - mu) / self.sigma))
+            return np.asarray(scipy.special.ndtr((np.log(self._clipped(x)) - mu) / self.sigma))
 
     def cdf(self, x: ArrayLike) -> np.ndarray:
         """Probability that a size is at most `x`."""
@@ -58,10 +58,8 @@ class Lognormal(SizeLaw):
 
     def quantile(self, probability: ArrayLike) -> np.ndarray:
         """Smallest size x with ``cdf(x) >= probability``."""
-        from scipy.special import ndtri
-
         part = np.asarray(probability, dtype=float)
-        return np.asarray(np.exp(self.mu + self.sigma * ndtri(part)))
+        return np.asarray(np.exp(self.mu + self.sigma * scipy.special.ndtri(part)))
 
     def sample(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Draw independent sizes."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 from manyserver.checks import checked_range
@@ -66,9 +67,7 @@ class Weibull(SizeLaw):
 
     def length_biased_cdf(self, x: ArrayLike) -> np.ndarray:
         """Part of all work that is in jobs of size at most `x`."""
-        from scipy.special import gammainc
-
-        return np.asarray(gammainc(1 + 1 / self.shape, self._power(x)))
+        return np.asarray(scipy.special.gammainc(1 + 1 / self.shape, self._power(x)))
 
     def sample_length_biased(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """Draw sizes with probability in proportion to the size."""

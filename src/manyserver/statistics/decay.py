@@ -6,10 +6,7 @@ a quarter of its value, about sixteen events or fewer, or where nothing was seen
 systems are left out even if some event happened to occur there, because such points are kept only
 when they are too large.
 
-Corrections to these laws fall slowly. To the standard error of a fit a part of what its second term
-changes is added, in quadrature, for the terms that follow it. Without a second term, a relative
-correction of the size ``x**-0.5`` at the largest `x` is allowed for, of which a flat stretch tells
-nothing, to what goes like a power.
+Corrections to these laws fall slowly, like powers of ``x**-0.5`` for what goes like a power.
 """
 
 import dataclasses
@@ -20,17 +17,27 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from manyserver.statistics.laws import Fit, decay_fit, root_exponent_fit, root_leading_fit
-from manyserver.statistics.rates import Law, Rate, fitted
-from manyserver.statistics.windows import FEWEST_POINTS, widest_window
+from manyserver.statistics.extrapolation import Extrapolation
+from manyserver.statistics.rates import (
+    Points,
+    Rate,
+    coefficient,
+    no_rate,
+    positive_fit,
+    power_law,
+    rate_of,
+    usable,
+)
 
 __all__ = ["Decay", "LawName", "decay", "leading_coefficient", "resolved"]
 
 LawName = Literal["exponential", "power"]
 LEAST_SIGNAL = 4.0
 """A point is resolved when its value is at least so many standard errors."""
-NEXT_TERMS = 0.5
-"""Effect of the terms left out on an estimate, relative to that of the second term."""
+SLOWLY = 0.5
+"""Power of x by which each term of what goes like a power is smaller than the one before."""
+CLEAR = math.log(20)
+"""Below this logarithm of the ratio of their probabilities, data do not tell two laws apart."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +47,9 @@ class Decay:
     Attributes
     ----------
     law : {"exponential", "power"}
-        ``a * x**p * exp(-b * x + e / x)`` or ``a * x**b * exp(e / sqrt(x))``.
+        ``a * x**p * exp(-b * x)`` or ``a * x**b``, times a series.
     rate : Rate
-        Its estimate is b, the decay of the first law, or the exponent of the second; the second
-        term is e.
+        Its estimate is b, the decay of the first law, or the exponent of the second.
     """
 
     law: LawName
@@ -59,10 +65,8 @@ def decay(
 ) -> Decay:
     """Fit how `y` vanishes for large `x`, exponentially or like a power.
 
-    The laws are ``a * x**p * exp(-b * x + e / x)`` with a given p, and
-    ``a * x**b * exp(e / sqrt(x))``; with three points only there is no last term. With standard
-    errors, the fit is by weighted least squares in `y`, and small `x` are dropped one by one while
-    chi-square rejects the law. Without, it is linear regression of the logarithms.
+    The laws are ``a * x**p * exp(-b * x) * (1 + series in 1 / x)`` with a given p, and
+    ``a * x**b * (1 + series in x**-0.5)``.
 
     Parameters
     ----------
@@ -73,9 +77,8 @@ def decay(
     standard_errors : array_like, shape (point,), optional
         Standard errors of `y`.
     law : {"exponential", "power"}, optional
-        The law. If left out, the one that chi-square accepts in the wider window; if it accepts
-        both there, or neither anywhere, or without errors, the one with less chi-square, and the
-        note says so.
+        The law. If left out, the one that makes the data more probable; the note says so if it
+        does by less than a factor 20.
     power : float
         The exponent p of the exponential law.
 
@@ -83,7 +86,7 @@ def decay(
     -------
     Decay
         Points from the first one on that is not resolved are excluded (see the module). The
-        estimate is NaN if fewer than three points are left.
+        estimate is NaN where :func:`~manyserver.statistics.rates.power_law` has none.
 
     Raises
     ------
@@ -94,41 +97,28 @@ def decay(
     --------
     >>> n = np.array([10, 20, 40, 80, 160])
     >>> found = decay(n, 0.3 * np.exp(-0.05 * n))
-    >>> found.law, round(found.rate.estimate, 6)
+    >>> found.law, round(found.rate.estimate, 4)
     ('exponential', 0.05)
     >>> found = decay(n, [3e-1, 1.5e-1, 7.5e-2, 0, 0], [1e-3, 1e-3, 1e-3, np.nan, np.nan])
-    >>> found.law, round(found.rate.estimate, 6), found.rate.excluded
+    >>> found.law, round(found.rate.estimate, 2), found.rate.excluded
     ('power', -1.0, (80.0, 160.0))
     """
     places, values, errors, note = resolved(x, y, standard_errors)
-    tilted = places**-power
-
-    def exponential(x: np.ndarray, y: np.ndarray, errors: np.ndarray | None, second: bool) -> Fit:
-        tilt = x**-power
-        return decay_fit(x, y * tilt, None if errors is None else errors * tilt, second)
-
-    laws: dict[LawName, Law] = {"exponential": exponential, "power": root_exponent_fit}
-    keep = np.isfinite(values)
     notes = [note]
     if law is None:
-        known = None if errors is None else errors[keep]
-        law, told = _choose(laws, places[keep], values[keep], known)
+        law, told = _more_probable(usable(places, values, errors), power)
         notes.insert(0, told)
     if law == "power":
-        rate = _widened(root_exponent_fit, places, values, errors, one_sign=True)
+        rate = power_law(places, values, errors, order=SLOWLY)
     else:
-        scaled = None if errors is None else errors * tilted
-        rate = _widened(decay_fit, places, values * tilted, scaled, one_sign=True)
-        rate = dataclasses.replace(rate, estimate=-rate.estimate)
+        rate = _exponential(usable(places, values, errors), power)
     return Decay(law, _noted(rate, notes))
 
 
 def leading_coefficient(
     x: ArrayLike, y: ArrayLike, standard_errors: ArrayLike | None = None
 ) -> Rate:
-    """Fit the coefficient c of ``y = c / x + d / x**1.5``, for large `x`.
-
-    With three points only there is no second term.
+    """Fit the coefficient c of ``y = c / x * (1 + series in x**-0.5)``, for large `x`.
 
     Parameters
     ----------
@@ -138,8 +128,7 @@ def leading_coefficient(
     Returns
     -------
     Rate
-        Points are excluded as by :func:`decay`; small `x` are dropped one by one while chi-square
-        rejects the law.
+        Points are excluded as by :func:`decay`.
 
     Raises
     ------
@@ -148,13 +137,13 @@ def leading_coefficient(
 
     Examples
     --------
-    >>> n = np.array([16, 64, 256, 1024])
+    >>> n = np.array([16, 64, 256, 1024, 4096, 16384])
     >>> rate = leading_coefficient(n, 2 / n + 3 / n**1.5)
-    >>> round(rate.estimate, 6), round(rate.second_term, 6)
-    (2.0, 3.0)
+    >>> round(rate.estimate, 3), rate.standard_error < 0.01
+    (2.0, True)
     """
     places, values, errors, note = resolved(x, y, standard_errors)
-    return _noted(_widened(root_leading_fit, places, values, errors, one_sign=False), [note])
+    return _noted(coefficient(places, values, errors, order=SLOWLY), [note])
 
 
 def resolved(
@@ -191,46 +180,33 @@ def resolved(
     return places, np.where(late, np.nan, values), errors, note
 
 
-def _choose(
-    laws: dict[LawName, Law], x: np.ndarray, y: np.ndarray, errors: np.ndarray | None
-) -> tuple[LawName, str]:
-    """Find the law that chi-square accepts in the wider window."""
-    if x.size < FEWEST_POINTS:
+def _exponential_fit(points: Points, power: float) -> Extrapolation:
+    terms = np.stack([np.ones_like(points.x), points.x - points.x[0]], axis=1)
+    tilt = points.x**-power
+    errors = None if points.errors is None else points.errors * tilt
+    tilted = dataclasses.replace(points, y=points.y * tilt, errors=errors)
+    return positive_fit(terms, tilted, 1.0)
+
+
+def _exponential(points: Points, power: float) -> Rate:
+    if points.reason:
+        return no_rate(points, points.reason)
+    rate = rate_of(points, _exponential_fit(points, power), 1, 1.0)
+    return dataclasses.replace(rate, estimate=-rate.estimate)
+
+
+def _more_probable(points: Points, power: float) -> tuple[LawName, str]:
+    """Return the law that makes the data more probable, and whether that is not clear."""
+    if points.reason:
         return "power", ""
-
-    def fit(first: int) -> dict[LawName, Fit]:
-        known = None if errors is None else errors[first:]
-        spare = x.size - first > FEWEST_POINTS
-        return {name: law(x[first:], y[first:], known, spare) for name, law in laws.items()}
-
-    def accepted(fits: dict[LawName, Fit]) -> list[LawName]:
-        return [name for name, found in fits.items() if errors is None or found.consistent]
-
-    _, fits = widest_window(x.size, fit, lambda fits: bool(accepted(fits)))
-    good, better = accepted(fits), min(fits, key=lambda name: fits[name].chi_square)
-    if errors is None:
-        return better, ""
-    if len(good) == 1:
-        return good[0], ""
-    return better, f"chi-square {'accepts' if good else 'rejects'} both laws"
-
-
-def _widened(
-    law: Law, x: np.ndarray, y: np.ndarray, errors: np.ndarray | None, one_sign: bool
-) -> Rate:
-    """Fit, and add to the error what the second term changes, times `NEXT_TERMS`."""
-    rate = fitted(law, x, y, errors, one_sign)
-    if math.isnan(rate.estimate):
-        return rate
-    used = np.isfinite(y) & ~np.isin(x, rate.excluded)
-    known = None if errors is None else errors[used]
-    with_term, without = (law(x[used], y[used], known, second) for second in (True, False))
-    change = abs(with_term.estimate - without.estimate)
-    if law is not decay_fit and math.isnan(rate.second_term):
-        size = 0.5 if law is root_exponent_fit else abs(rate.estimate)
-        change = max(change, size / math.sqrt(rate.window[1]))
-    error = math.hypot(rate.standard_error, NEXT_TERMS * change)
-    return dataclasses.replace(rate, standard_error=error)
+    logarithm = np.log(points.x)
+    terms = np.stack([np.ones_like(logarithm), logarithm - logarithm[-1]], axis=1)
+    more = (
+        _exponential_fit(points, power).log_evidence
+        - positive_fit(terms, points, SLOWLY).log_evidence
+    )
+    law: LawName = "exponential" if more > 0 else "power"
+    return law, "" if abs(more) > CLEAR else "the data fit both laws"
 
 
 def _noted(rate: Rate, notes: list[str]) -> Rate:

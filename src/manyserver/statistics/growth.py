@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from manyserver.statistics.rates import SIGNAL_TO_NOISE, Rate, checked, no_rate
+from manyserver.statistics.rates import SIGNAL_TO_NOISE, Points, Rate, checked, no_rate
 
 __all__ = ["growth_per_level"]
 
@@ -73,8 +73,10 @@ def growth_per_level(
         raise ValueError("log_tail: must decrease with the level")
     notes = [f"error exceeds signal from level {end}"] if noisy[end:].any() else []
     if end < 3 * period + 1:
-        notes.insert(0, f"{end} usable levels, {3 * period + 1} needed")
-        return no_rate(levels[:end], excluded, notes)
+        told = f"{end} usable levels, {3 * period + 1} needed"
+        left = tuple(map(float, excluded))
+        points = Points(levels[:end].astype(float), tail[:end], None, left, "; ".join(notes))
+        return no_rate(points, told)
 
     steps = tail[period:end] - tail[: end - period]
     growths = (steps[period:] / steps[:-period]) ** (1 / period)

@@ -1,37 +1,49 @@
 """Rates at which quantities approach their limits, fitted with standard errors.
 
-A fit uses a *window* of the data and says which. Points whose error exceeds their signal are
-excluded by rule, never by eye, and are listed. Small systems are often not yet on the asymptotic
-law: fits have a second term for what is left of that, and drop the smallest systems while
-chi-square still rejects the fit. The standard error of a fit has three parts, added in quadrature:
-the noise of the data; the *window error*, how far the estimate moves, beyond what noise
-explains, when the window begins nearer to the limit; and the *error of the next order*, how far a
-third term moves it that is to the first one as the square of the second.
+Points whose error exceeds their signal are excluded by rule, never by eye, and are listed. Small
+systems are not yet on the asymptotic law: all terms that follow the first one are part of the fit
+(:mod:`manyserver.statistics.extrapolation`), and the standard error covers the noise of the data
+and what is not known of these terms. Where a fit cannot tell, it says so in words: if the quantity
+changes its sign, or if the following terms may still be large at the largest system.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import gammaincc
 
-from manyserver.statistics.laws import Fit, exponent_fit, leading_fit
-from manyserver.statistics.windows import FEWEST_POINTS, unfit, widest_window
+from manyserver.statistics.extrapolation import Extrapolation, averaged, extrapolate
 
 __all__ = [
+    "FEWEST_POINTS",
+    "ORDERS",
     "SIGNAL_TO_NOISE",
-    "Law",
+    "Points",
     "Rate",
     "checked",
     "coefficient",
-    "fitted",
     "no_rate",
+    "positive_fit",
     "power_law",
+    "rate_of",
+    "usable",
 ]
 
 SIGNAL_TO_NOISE = 2.0
 """A point counts when its size is at least this many standard errors."""
+FEWEST_POINTS = 3
+MOST_LEFT = 1.0
+"""Largest part of the law at the last point that the terms after the first may be."""
+WORST_P_VALUE = 0.01
+"""Below this p-value of chi-square, the errors of the data are taken to be too small."""
+ORDERS = (0.5, 1.0, 2.0)
+"""Orders of the next term that are tried where it is not known."""
+SMALLEST_ERROR = 1e-11
+"""Relative error that numbers have at least."""
+MOST_STEPS = 20
+SMALL_STEP = 1e-8
 
 
 @dataclass(frozen=True)
@@ -44,9 +56,9 @@ class Rate:
         The exponent, the coefficient, or the growth per level; NaN if the data do not support a
         fit.
     standard_error : float
-        Noise and window error, in quadrature.
+        Of noise and of the terms that follow.
     prefactor : float
-        ``a`` in ``y = a * x**b * exp(e / x)``; NaN for other fits.
+        ``a`` in ``y = a * x**b``; NaN for other fits.
     window : tuple of float
         Smallest and largest abscissa used.
     n_points : int
@@ -56,8 +68,8 @@ class Rate:
     note : str
         Why points were left out, or why there is no estimate; empty if there is nothing to say.
     second_term : float
-        ``e`` in ``y = a * x**b * exp(e / x)``, or ``d`` in ``y = c / x + d / x**2``; NaN if the
-        fit has none.
+        Relative coefficient of the second term, ``e`` in ``y = a * x**b * (1 + e / x**order)``;
+        NaN if the fit has none.
     """
 
     estimate: float
@@ -74,14 +86,12 @@ def power_law(
     x: ArrayLike,
     y: ArrayLike,
     standard_errors: ArrayLike | None = None,
+    *,
+    order: float | None = 1.0,
 ) -> Rate:
     """Fit the exponent with which `y` goes to zero for large `x`.
 
-    The law is ``y = a * x**b * exp(e / x)``, where the last factor, ``1 + e / x + ...``, is what
-    small `x` add to the power law; with three points only, there is no such factor. With standard
-    errors, the fit is by weighted least squares in `y` (not in its logarithm, whose mean is
-    biased by noise), and small `x` are dropped one by one while chi-square rejects the law.
-    Without, it is linear regression of the logarithms.
+    The law is ``y = a * x**b * (1 + series in x**-order)``.
 
     Parameters
     ----------
@@ -90,13 +100,17 @@ def power_law(
     y : array_like, shape (point,)
         The quantity that tends to zero; NaN is a missing point.
     standard_errors : array_like, shape (point,), optional
-        Standard errors of `y`.
+        Standard errors of `y`; without, all have the same relative error, which is not known.
+    order : float or None
+        Each term is smaller than the one before by this power of `x`; None if it is not known, and
+        any of :data:`ORDERS` may be right.
 
     Returns
     -------
     Rate
-        Points with ``abs(y)`` below two standard errors are excluded. The estimate is NaN if
-        fewer than three points are left or if they do not all have the same sign.
+        Points with ``abs(y)`` below two standard errors are excluded. The estimate is NaN, and the
+        note says why, if fewer than three points are left, if they do not all have the same sign,
+        or if the series may still be large at the largest `x`.
 
     Raises
     ------
@@ -106,29 +120,42 @@ def power_law(
     Examples
     --------
     >>> n = [10, 100, 1000, 10000]
-    >>> rate = power_law(n, [0.2, 0.02, 0.002, -0.0003], [0.002, 0.0002, 0.0002, 0.0002])
-    >>> round(rate.estimate, 6), rate.n_points, rate.note
-    (-1.0, 3, 'error exceeds signal at 10000')
+    >>> rate = power_law(n, [0.23, 0.0203, 0.002003, 0.00020003])
+    >>> round(rate.estimate, 3), rate.standard_error < 0.01, round(rate.second_term, 1)
+    (-1.0, True, 1.5)
     """
-    return fitted(exponent_fit, x, y, standard_errors, one_sign=True)
+    points = usable(x, y, standard_errors)
+    if points.reason or not points.one_sign:
+        return no_rate(points, points.reason or "the signal changes sign")
+    logarithm = np.log(points.x)
+    terms = np.stack([np.ones_like(logarithm), logarithm - logarithm[-1]], axis=1)
+    found = averaged([positive_fit(terms, points, one) for one in _orders(order)])
+    scale = math.exp(found.parameters[0] - found.parameters[1] * logarithm[-1])
+    prefactor = math.copysign(scale, points.y[0])
+    return rate_of(points, found, 1, order, prefactor=prefactor)
 
 
-def coefficient(x: ArrayLike, y: ArrayLike, standard_errors: ArrayLike | None = None) -> Rate:
-    """Fit the coefficient c of ``y = c / x + d / x**2``, for large `x`.
-
-    By weighted least squares, dropping small `x` one by one while chi-square rejects the law.
-    Without standard errors, all points have the same relative error.
+def coefficient(
+    x: ArrayLike,
+    y: ArrayLike,
+    standard_errors: ArrayLike | None = None,
+    *,
+    power: float = 1.0,
+    order: float | None = 1.0,
+) -> Rate:
+    """Fit the coefficient c of ``y = c * x**-power * (1 + series in x**-order)``, for large `x`.
 
     Parameters
     ----------
-    x, y, standard_errors
+    x, y, standard_errors, order
         As for :func:`power_law`.
+    power : float, optional
+        The exponent that is known.
 
     Returns
     -------
     Rate
-        Points with ``abs(y)`` below two standard errors are excluded. The estimate is NaN if
-        fewer than three points are left.
+        As by :func:`power_law`, but `y` may change its sign where `x` is small.
 
     Raises
     ------
@@ -137,104 +164,149 @@ def coefficient(x: ArrayLike, y: ArrayLike, standard_errors: ArrayLike | None = 
 
     Examples
     --------
-    >>> rate = coefficient([10, 100, 1000], [0.23, 0.0203, 0.002003])
-    >>> round(rate.estimate, 6), round(rate.second_term, 6)
-    (2.0, 3.0)
+    >>> rate = coefficient([10, 100, 1000, 10000], [0.23, 0.0203, 0.002003, 0.00020003])
+    >>> round(rate.estimate, 3), rate.standard_error < 0.01, round(rate.second_term, 1)
+    (2.0, True, 1.5)
     """
-    return fitted(leading_fit, x, y, standard_errors, one_sign=False)
+    points = usable(x, y, standard_errors)
+    if points.reason:
+        return no_rate(points, points.reason)
+    scaled = points.y * points.x**power
+    unit = scaled[-1]
+    errors = None if points.errors is None else points.errors * points.x**power / abs(unit)
+    terms = np.ones((scaled.size, 1))
+    found = averaged(
+        [extrapolate(terms, scaled / unit, errors, points.closeness(one)) for one in _orders(order)]
+    )
+    return rate_of(points, found, 0, order, unit=unit)
 
 
-Law = Callable[[np.ndarray, np.ndarray, np.ndarray | None, bool], Fit]
+def _orders(order: float | None) -> tuple[float, ...]:
+    return ORDERS if order is None else (order,)
 
 
-def fitted(
-    law: Law, x: ArrayLike, y: ArrayLike, standard_errors: ArrayLike | None, one_sign: bool
-) -> Rate:
-    """Exclude what cannot be fitted, find the window, and fit a law in it.
+@dataclass(frozen=True)
+class Points:
+    """The points that a fit uses, in increasing order of `x`.
 
-    The arguments are those of :func:`power_law`; `one_sign` says whether the law cannot change its
-    sign.
+    Attributes
+    ----------
+    x, y : numpy.ndarray, shape (point,)
+    errors : numpy.ndarray, shape (point,), or None
+        Standard errors of `y`, positive; None if they are not known.
+    excluded : tuple of float
+        Abscissae left out.
+    note : str
+        Why.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    errors: np.ndarray | None
+    excluded: tuple[float, ...]
+    note: str
+
+    @property
+    def reason(self) -> str:
+        """Why there are too few; empty if there are enough."""
+        enough = self.x.size >= FEWEST_POINTS
+        return "" if enough else f"{self.x.size} usable points, {FEWEST_POINTS} needed"
+
+    @property
+    def one_sign(self) -> bool:
+        """Whether all have the same sign."""
+        return np.unique(np.sign(self.y)).size == 1
+
+    def closeness(self, order: float) -> np.ndarray:
+        """Return the variable of a series, which is one at the smallest `x`."""
+        return np.asarray((self.x[0] / self.x) ** order)
+
+
+def usable(x: ArrayLike, y: ArrayLike, standard_errors: ArrayLike | None) -> Points:
+    """Leave out what is missing, and what is less than two standard errors.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`power_law`.
     """
     values, errors = checked(y, standard_errors)
     places = np.asarray(x, dtype=float)
-    if places.shape != values.shape or np.any(~(places > 0)) or _repeats(places):
+    distinct = np.unique(places).size == places.size
+    if places.shape != values.shape or np.any(~(places > 0)) or not distinct:
         raise ValueError("x: must be positive and distinct, with one value for every y")
     order = np.argsort(places)
     places, values, errors = places[order], values[order], errors[order]
     keep = np.isfinite(values)
     noisy = keep & (np.abs(values) < SIGNAL_TO_NOISE * errors)
     keep &= ~noisy & (values != 0)
-    notes = [f"error exceeds signal at {_list(places[noisy])}"] if noisy.any() else []
-    excluded = places[~keep]
-    places, values = places[keep], values[keep]
-    if reason := unfit(values, one_sign):
-        return no_rate(places, excluded, [reason, *notes])
-
-    known = None if standard_errors is None or not np.all(errors[keep] > 0) else errors[keep]
-    first, fit = widest_window(
-        places.size,
-        lambda first: law(
-            places[first:],
-            values[first:],
-            None if known is None else known[first:],
-            places.size - first > FEWEST_POINTS,
-        ),
-        lambda fit: known is None or fit.consistent,
+    known = standard_errors is not None and bool(np.all(errors[keep] > 0))
+    listed = ", ".join(f"{place:g}" for place in places[noisy])
+    return Points(
+        places[keep],
+        values[keep],
+        np.maximum(errors[keep], SMALLEST_ERROR * np.abs(values[keep])) if known else None,
+        tuple(map(float, places[~keep])),
+        f"error exceeds signal at {listed}" if listed else "",
     )
-    if first:
-        notes.append(f"not yet on the law at {_list(places[:first])}")
-        excluded = np.sort(np.concatenate([excluded, places[:first]]))
-        places, values = places[first:], values[first:]
-        known = None if known is None else known[first:]
-    variance = fit.variance
-    if known is None:
-        variance *= fit.chi_square / max(1, fit.spare)
-    elif not fit.consistent:
+
+
+def positive_fit(terms: np.ndarray, points: Points, order: float) -> Extrapolation:
+    """Fit ``exp(terms @ parameters) * (1 + series)`` to the sizes of `y`.
+
+    The noise is that of `y`, not of its logarithm, whose mean is biased.
+    """
+    size = np.abs(points.y)
+    closeness = points.closeness(order)
+    if points.errors is None:
+        return extrapolate(terms, np.log(size), None, closeness)
+    found = extrapolate(terms, np.log(size), points.errors / size, closeness)
+    for _ in range(MOST_STEPS):
+        before = found.values
+        law = np.exp(before)
+        found = extrapolate(terms, before + (size - law) / law, points.errors / law, closeness)
+        # A step changes the law by less than a factor e, so that none leads astray.
+        step = found.values - before
+        found = found._replace(values=before + step / max(1.0, float(np.abs(step).max())))
+        if np.abs(step).max() < SMALL_STEP:
+            break
+    return found
+
+
+def rate_of(
+    points: Points,
+    found: Extrapolation,
+    parameter: int,
+    order: float | None,
+    *,
+    prefactor: float = math.nan,
+    unit: float = 1.0,
+) -> Rate:
+    """Return a parameter of a fit as a rate, times `unit`, or say why it cannot be told."""
+    if found.left > MOST_LEFT:
+        left = f"{100 * found.left:.0f} %"
+        return no_rate(
+            points, f"not near the limit: at {points.x[-1]:g} the law may be off by {left}"
+        )
+    notes = [points.note] if points.note else []
+    error = float(found.errors[parameter] * abs(unit))
+    scatter = found.chi_square / found.freedom
+    if (
+        points.errors is not None
+        and gammaincc(found.freedom / 2, found.chi_square / 2) < WORST_P_VALUE
+    ):
         notes.append("scatter exceeds the errors, standard error widened")
-        variance *= fit.chi_square / fit.spare
+        error *= math.sqrt(scatter)
     return Rate(
-        estimate=fit.estimate,
-        standard_error=math.hypot(
-            math.sqrt(variance),
-            _window_error(law, fit, places, values, known),
-            _next_order_error(law, fit, places, values, known),
-        ),
-        prefactor=fit.prefactor,
-        window=(float(places[0]), float(places[-1])),
-        n_points=places.size,
-        excluded=tuple(map(float, excluded)),
+        estimate=float(found.parameters[parameter] * unit),
+        standard_error=error,
+        prefactor=prefactor,
+        window=(float(points.x[0]), float(points.x[-1])),
+        n_points=points.x.size,
+        excluded=points.excluded,
         note="; ".join(notes),
-        second_term=fit.second,
+        second_term=found.second * float(points.x[0]) ** (order or 0),
     )
-
-
-def _window_error(
-    law: Law, fit: Fit, x: np.ndarray, y: np.ndarray, errors: np.ndarray | None
-) -> float:
-    """How far the estimate moves when the window begins nearer to the limit."""
-    second = not math.isnan(fit.second)
-    if errors is None:
-        rest = slice(max(1, min(x.size // 2, x.size - FEWEST_POINTS)), None)
-        return abs(law(x[rest], y[rest], None, second).estimate - fit.estimate)
-    if not second:
-        return abs(law(x[1:], y[1:], errors[1:], second).estimate - fit.estimate)
-    largest = 0.0
-    for first in range(1, max(2, x.size - FEWEST_POINTS)):
-        moved = law(x[first:], y[first:], errors[first:], second)
-        # The noise of such a shift has the difference of the two variances (Hausman, 1978).
-        noise = max(0.0, moved.variance - fit.variance)
-        largest = max(largest, (moved.estimate - fit.estimate) ** 2 - noise)
-    return math.sqrt(largest)
-
-
-def _next_order_error(
-    law: Law, fit: Fit, x: np.ndarray, y: np.ndarray, errors: np.ndarray | None
-) -> float:
-    """How far a third term moves the estimate, if it is the square of the second one."""
-    if not fit.following.size:
-        return 0.0
-    moved = law(x, y * (1 + np.minimum(fit.following**2, 1.0)), errors, True)
-    return abs(moved.estimate - fit.estimate)
 
 
 def checked(values: ArrayLike, errors: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
@@ -248,16 +320,9 @@ def checked(values: ArrayLike, errors: ArrayLike | None) -> tuple[np.ndarray, np
     return np.where(np.isnan(of_known), np.nan, known), np.nan_to_num(of_known)
 
 
-def no_rate(x: np.ndarray, excluded: np.ndarray, notes: list[str]) -> Rate:
-    """Say why the data do not support a fit."""
-    nan = math.nan
+def no_rate(points: Points, reason: str) -> Rate:
+    """Return that the data do not support a fit, and why."""
+    nan, x = math.nan, points.x
     window = (float(x[0]), float(x[-1])) if x.size else (nan, nan)
-    return Rate(nan, nan, nan, window, x.size, tuple(map(float, excluded)), "; ".join(notes))
-
-
-def _repeats(values: np.ndarray) -> bool:
-    return np.unique(values).size < values.size
-
-
-def _list(values: np.ndarray) -> str:
-    return ", ".join(f"{value:g}" for value in values)
+    note = "; ".join(filter(None, (reason, points.note)))
+    return Rate(nan, nan, nan, window, x.size, points.excluded, note)

@@ -67,7 +67,10 @@ def build_cube(study: Study, unit_files: Iterable[Path]) -> xr.Dataset:
     records = {canonical(r.parameters): r for file in unit_files for r in read_unit(file)}
     placed: list[tuple[tuple[int, ...], Record]] = []
     labels = _Labels(tuple(len(values) for values in axes.values()))
-    for point in study.points:
+    for gap in study.layout.gaps:
+        place = tuple(axes[axis].index(gap.labels[axis]) for axis in axes)
+        labels.status[place], labels.reasons[place] = gap.status, gap.reason
+    for point in study.layout.points:
         told: dict[str, Any] = {METHOD: point.method, **point.labels}
         place = tuple(axes[axis].index(told[axis]) for axis in axes)
         labels.ids[place], labels.status[place] = point.id, point.left_out
@@ -176,6 +179,7 @@ def _coordinates(study: Study, axes: dict[str, tuple], sizes: dict[str, int]) ->
         ROLE: (METHOD, roles, {"long_name": "what the results of the method are"}),
         **{dim: _labelled(dim, np.arange(size)) for dim, size in sizes.items()},
         **study.layout.coordinates,
+        **study.layout.derived(),
     }
 
 
@@ -195,7 +199,7 @@ def _provenance(study: Study, records: list[Record]) -> dict[str, str]:
     comment = " ".join(study.config.description.split())
     # What figures and fits make of the cube is no part of it.
     told = study.config.model_dump_json(
-        exclude_unset=True, exclude={"allow_failures", "figures", "fits"}
+        exclude_unset=True, exclude={"allow_failures", "figures", "fits", "tables"}
     )
     return {
         "Conventions": "CF-1.11",

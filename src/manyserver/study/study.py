@@ -45,10 +45,13 @@ class Study:
     notes: tuple[str, ...]
     document: Document
 
-    @property
+    @cached_property
     def points(self) -> tuple[Point, ...]:
-        """All points, in the order of the axes."""
-        return self.layout.points
+        """All that is to be computed, each once, in the order of the axes."""
+        once: dict[str, Point] = {}
+        for point in self.layout.points:
+            once.setdefault(point.id, point)
+        return tuple(once.values())
 
     @cached_property
     def units(self) -> dict[str, Unit]:
@@ -125,9 +128,9 @@ def _check_names(config: StudyConfig, mistakes: Mistakes) -> None:
     if not config.methods_used:
         known = ", ".join(methods.names(config.model))
         mistakes.add("methods", f"must name at least one of {known}")
-    for key in ("figures", "fits"):
+    for key in ("figures", "fits", "tables"):
         # On some file systems, names that differ in case alone are one file.
-        titles = [item.title for item in getattr(config, key)]
+        titles = [item.name if key == "tables" else item.title for item in getattr(config, key)]
         alike = [title.casefold() for title in titles]
         for i, title in enumerate(titles):
             if alike[i] in alike[:i]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
@@ -72,8 +73,7 @@ def spread(wanted: np.ndarray, gap: float) -> np.ndarray:
     [0.0, 8.33, 10.33, 12.33]
     """
     # Imported here as few figures need it.
-    from scipy.optimize import isotonic_regression
 
     steps = gap * np.arange(wanted.size)
     # Apart by the gap means that what is left without the steps does not decrease.
-    return np.asarray(steps + isotonic_regression(wanted - steps).x)
+    return np.asarray(steps + scipy.optimize.isotonic_regression(wanted - steps).x)

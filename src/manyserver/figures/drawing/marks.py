@@ -255,10 +255,18 @@ def clip_bars(row: Iterable[Axes]) -> None:
         row[0].set_ylim(bottom=0.3 * min(lowest))
 
 
+class _Plain(LogFormatter):
+    """Writes 0.9 where matplotlib writes 9e-01."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """Return the label of a tick; empty for one without."""
+        return f"{x:g}" if super().__call__(x, pos) else ""
+
+
 def plain_numbers(axes: Axes) -> None:
     """Label a logarithmic vertical axis with numbers, not with powers of ten."""
-    axes.yaxis.set_major_formatter(LogFormatter())
-    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.2, 0.5)))
+    axes.yaxis.set_major_formatter(_Plain())
+    axes.yaxis.set_minor_formatter(_Plain(minor_thresholds=(1.2, 0.5)))
 
 
 def few_numbers(axis: Axis) -> None:
@@ -294,6 +302,7 @@ def corner_text(
         )
 
 
-def whole_numbers() -> MaxNLocator:
-    """Return a locator of ticks at whole numbers."""
-    return MaxNLocator(integer=True)
+def whole_numbers(axis: Axis) -> None:
+    """Put the ticks of a linear axis at whole numbers."""
+    if axis.get_scale() == "linear":
+        axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=2))

@@ -33,14 +33,12 @@ __all__ = [
     "size_looks",
     "symbol",
     "theme",
+    "value_looks",
     "variable_label",
-    "with_error",
 ]
 
 WIDTHS = {"column": 3.4, "page": 7.0}
 """Inches."""
-MOST_DIGITS = 7
-"""Decimals written of a value whose error is smaller."""
 LIGHTER = 0.45
 """How far towards white the second policy of a family goes."""
 
@@ -184,7 +182,7 @@ def looks(cube: "xr.Dataset", without: tuple[str, ...] = ()) -> list[Look]:
     families = [str(name) for name in cube["policy_name"].values]
     for place, name in enumerate(families):
         label = str(cube["policy"].values[place])
-        parameters = json.loads(str(cube["policy_parameters"].values[place]))
+        parameters = _told(cube.isel(policy=place)["policy_parameters"])
         if without:
             label = name
             parameters = {key: parameters[key] for key in parameters if key not in without}
@@ -202,6 +200,12 @@ def looks(cube: "xr.Dataset", without: tuple[str, ...] = ()) -> list[Look]:
             )
         )
     return found
+
+
+def _told(parameters: "xr.DataArray") -> dict[str, Any]:
+    """Return the parameters of a policy that are the same on all axes of the study's own."""
+    first, *others = (json.loads(str(text)) for text in parameters.values.flat)
+    return {key: first[key] for key in first if all(other[key] == first[key] for other in others)}
 
 
 def family(name: str) -> tuple[Colour, Any, Any]:
@@ -232,6 +236,11 @@ def rate_label(rate: float, dimension: str) -> str:
 def rate_looks(rates: Sequence[float], dimension: str) -> list[Look]:
     """Return a look for every arrival rate or load, from dark to light."""
     return _sequence([rate_label(rate, dimension) for rate in rates], "viridis")
+
+
+def value_looks(labels: Sequence[str]) -> list[Look]:
+    """Return a look for every value of an axis, from dark to light."""
+    return _sequence(labels, "viridis")
 
 
 def beta_looks(betas: Sequence[float]) -> list[Look]:
@@ -282,21 +291,6 @@ def pool_looks(speeds: Sequence[float | None]) -> list[Look]:
         for pool, speed in enumerate(speeds)
     ]
     return _sequence(labels, "mako")
-
-
-def with_error(value: float, standard_error: float) -> str:
-    """Write a value with the error of its last digit in parentheses.
-
-    Examples
-    --------
-    >>> with_error(7.46413, 0.0012), with_error(2.0, 1e-15)
-    ('7.4641(12)', '2.0000000')
-    """
-    if standard_error < 0.5 * 10.0**-MOST_DIGITS:
-        return f"{value:.{MOST_DIGITS}f}"
-    power = int(f"{standard_error:.1e}".split("e")[1])
-    digits = min(max(0, 1 - power), MOST_DIGITS)
-    return f"{value:.{digits}f}({standard_error * 10**digits:.0f})"
 
 
 def _sequence(labels: Sequence[str], palette: str) -> list[Look]:

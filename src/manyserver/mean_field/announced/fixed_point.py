@@ -24,6 +24,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import scipy
 
 from manyserver.mean_field.announced.law import Sliding
 from manyserver.mean_field.announced.order import Order, order_to_last_idle
@@ -196,8 +197,6 @@ def _common_rate(
     busy, idle : float
         Capacity of their busy and idle servers; the smaller one decides.
     """
-    from scipy.optimize import brentq
-
     if busy == 0:
         return 0.0
 
@@ -217,7 +216,7 @@ def _common_rate(
         low *= 2
     while excess(high) < 0:
         high *= 2
-    return float(np.exp(brentq(excess, low, high, xtol=1e-15, rtol=1e-15)))
+    return float(np.exp(scipy.optimize.brentq(excess, low, high, xtol=1e-15, rtol=1e-15)))
 
 
 def _overloaded(system: System, policy: Policy) -> tuple[np.ndarray, float]:

@@ -46,6 +46,7 @@ class SlidingLaw:
     def __init__(self, order: Order, rank: int):
         self.order = order
         self.rank = rank
+        self.ranks = order.ranks
         system = order.system
         self.flow = system.fractions * system.speeds / system.arrival_rate
         levels = np.arange(order.levels)

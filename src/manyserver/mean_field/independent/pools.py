@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 
 from manyserver.model import System
 from manyserver.policies import Policy
@@ -77,12 +78,13 @@ class IndependentPool:
         if self.d == 1:
             tails = self._from_top(0.0)
             return np.asarray(tails - tails[0])
-        from scipy.optimize import brentq
 
         lowest = -1.0
         while self._from_top(lowest)[0] > 0:
             lowest *= 2
-        top = brentq(lambda value: self._from_top(value)[0], lowest, 0.0, xtol=1e-300, rtol=1e-15)
+        top = scipy.optimize.brentq(
+            lambda value: self._from_top(value)[0], lowest, 0.0, xtol=1e-300, rtol=1e-15
+        )
         tails = self._from_top(float(top))
         tails[0] = 0.0
         return tails

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 
 from manyserver.mean_field.drift import Drift
 from manyserver.model import System
@@ -58,9 +59,7 @@ def expand(system: System, policy: Policy, tails: np.ndarray) -> Expansion:
 
 def _covariance(jacobian: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """Solve A V + V A' + diag(noise) = 0; V is a covariance if and only if A is stable."""
-    from scipy.linalg import solve_continuous_lyapunov
-
-    covariance = solve_continuous_lyapunov(jacobian, -np.diag(noise))
+    covariance = scipy.linalg.solve_continuous_lyapunov(jacobian, -np.diag(noise))
     covariance = (covariance + covariance.T) / 2
     eigenvalues = np.linalg.eigvalsh(covariance)
     if eigenvalues[0] < -NEGATIVE * abs(eigenvalues[-1]):

@@ -1,6 +1,7 @@
 """Trajectories of a smooth drift."""
 
 import numpy as np
+import scipy
 
 from manyserver.mean_field.drift import Drift
 from manyserver.mean_field.path import Path
@@ -28,11 +29,10 @@ def follow_drift(
 def _integrate(
     drift: Drift, state: np.ndarray, times: np.ndarray, tolerances: tuple[float, float]
 ) -> np.ndarray:
-    from scipy.integrate import solve_ivp
 
     if times[-1] == 0:
         return drift.tails(state)[None]
-    solution = solve_ivp(
+    solution = scipy.integrate.solve_ivp(
         lambda _, state: drift(state),
         (0.0, times[-1]),
         state,

@@ -1,6 +1,7 @@
 """The slowest mode of a smooth drift."""
 
 import numpy as np
+import scipy
 
 from manyserver.mean_field.drift import Drift
 from manyserver.model import System
@@ -23,8 +24,8 @@ def slowest_mode(system: System, policy: Policy, tails: np.ndarray) -> float:
     if len(matrix) <= DENSE:
         eigenvalues = np.linalg.eigvals(matrix)
     else:
-        from scipy.sparse.linalg import eigs
-
         start = np.ones(len(matrix))
-        eigenvalues = eigs(matrix, k=4, sigma=0.0, v0=start, return_eigenvectors=False)
+        eigenvalues = scipy.sparse.linalg.eigs(
+            matrix, k=4, sigma=0.0, v0=start, return_eigenvectors=False
+        )
     return float(-1 / eigenvalues.real.max())

@@ -7,10 +7,22 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, WithJsonSchema
 
 from manyserver.checks import is_real, is_whole
+from manyserver.methods.base import Strict
 from manyserver.model import plain_number
+from manyserver.study.config.formulas import Number
 from manyserver.validation import shown
 
-__all__ = ["Grid", "Servers", "read_grid", "read_number", "read_servers"]
+__all__ = [
+    "AXIS_SCHEMA",
+    "Axis",
+    "Grid",
+    "Servers",
+    "Values",
+    "read_axis",
+    "read_grid",
+    "read_number",
+    "read_servers",
+]
 
 MOST_VALUES = 100_000
 
@@ -113,6 +125,30 @@ def read_servers(value: object) -> tuple[int | None, ...]:
     return (*finite, None) if "limit" in items else tuple(finite)
 
 
+def read_axis(value: object) -> tuple[Number, ...]:
+    """Read the values of an axis of the study's own, in the order in which they stand.
+
+    Raises
+    ------
+    ValueError
+        If there is none, one is neither a positive number nor true or false, or one occurs twice.
+
+    Examples
+    --------
+    >>> [str(number) for number in read_axis([1, "3/2", 2])]
+    ['1', '3/2', '2']
+    >>> read_axis({"start": 1, "stop": 3}) == (1, 2, 3)
+    True
+    """
+    if isinstance(value, dict):
+        return read_grid(value if {"step", "count"} & value.keys() else {**value, "step": 1})
+    items = list(value) if isinstance(value, (list, tuple)) else [value]
+    numbers = [item if isinstance(item, bool) else read_number(item) for item in items]
+    if not numbers or len({(type(number), number) for number in numbers}) < len(numbers):
+        raise ValueError(f"{shown(value)}: must hold at least one number, each once")
+    return tuple(numbers)
+
+
 _NUMBER: dict = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}
 _RANGE: dict = {
     "type": "object",
@@ -140,3 +176,33 @@ Servers = Annotated[
     WithJsonSchema({"anyOf": [_SERVERS, {"type": "array", "items": _SERVERS}]}),
 ]
 """Numbers of servers in increasing order; None, at the end, is the limit."""
+
+_VALUE: dict = {"anyOf": [*_NUMBER["anyOf"], {"type": "boolean"}]}
+
+_VALUES: dict = {"anyOf": [_VALUE, {"type": "array", "items": _VALUE}, _RANGE]}
+
+Values = Annotated[
+    tuple[Number, ...],
+    BeforeValidator(read_axis),
+    WithJsonSchema(_VALUES),
+]
+"""Exact numbers, or true and false, each once."""
+
+
+class Axis(Strict):
+    """An axis of the study's own: numbers that stand for a name in systems, policies or jobs."""
+
+    values: Values
+    """Numbers, or true and false: one, a list, or {start, stop, step or count}, where the step is
+    1 if neither is given."""
+    along: str | None = None
+    """Another axis with as many values; the two then go together. By default every value
+    meets all of the other axes."""
+    symbol: str = ""
+    """How figures write it, in the language of TeX without $; by default its name."""
+    title: str = ""
+    """What it is, in a few words for figures and the cube; by default its name."""
+
+
+AXIS_SCHEMA: dict = {"anyOf": [*_VALUES["anyOf"], Axis.model_json_schema()]}
+"""JSON schema of an axis of a study's own: its values alone, or an :class:`Axis`."""

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from manyserver import methods
 from manyserver.methods.base import Strict
 from manyserver.study.config.names import Name
+from manyserver.study.config.tables import TableConfig
 
 __all__ = ["KindConfig", "Strict", "StudyConfig", "methods_model"]
 
@@ -64,6 +65,8 @@ class StudyConfig(Strict):
     """The figures; see below."""
     fits: tuple[KindConfig, ...] = ()
     """The fits; see below."""
+    tables: tuple[TableConfig, ...] = ()
+    """Tables of a variable, as CSV and LaTeX; see below."""
 
     @property
     def methods_used(self) -> dict[str, BaseModel]:

@@ -10,6 +10,7 @@ is of the order of log(r t) while both processes are of the order of sqrt(r t).
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from scipy.special import ndtr
 
 __all__ = ["poisson_and_brownian"]
@@ -45,14 +46,15 @@ def poisson_and_brownian(
     np.True_
     """
     # Imported here as it takes long.
-    from scipy.stats import binom, poisson
 
     normal = rng.standard_normal((replications, 1))
-    counts = poisson.ppf(ndtr(normal), rate * horizon).astype(np.int64)
+    counts = scipy.stats.poisson.ppf(ndtr(normal), rate * horizon).astype(np.int64)
     increments = normal * np.sqrt(horizon)
     for level in range(depth):
         normal = rng.standard_normal(counts.shape)
-        half = np.where(counts > 0, binom.ppf(ndtr(normal), counts, 0.5), 0).astype(np.int64)
+        half = np.where(counts > 0, scipy.stats.binom.ppf(ndtr(normal), counts, 0.5), 0).astype(
+            np.int64
+        )
         middle = increments / 2 + normal * np.sqrt(horizon / 2**level) / 2
         counts = _interleaved(half, counts - half)
         increments = _interleaved(middle, increments - middle)

@@ -47,7 +47,7 @@ def expansion(beta: float) -> xr.Dataset:
 
     Notes
     -----
-    A polynomial in :math:`n^{-1/2}` through exact values. The convergence is Theorem 3 of
+    A polynomial in :math:`n^{-1/2}` through exact values. The convergence is Proposition 1 of
     arXiv:1801.05121; its rate is seen, not proven.
 
     Examples

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import scipy
+
 from manyserver.checks import checked_count, checked_flag
 from manyserver.diffusion.halfin_whitt.checks import check_beta, check_n
 
@@ -81,7 +83,6 @@ def queue_bound(beta: float, n: int, i: int) -> float:
     1896.5
     """
     # Imported here as it takes long.
-    from scipy.optimize import minimize_scalar
 
     beta = check_beta(beta)
     n = check_n(n, beta)
@@ -102,7 +103,9 @@ def queue_bound(beta: float, n: int, i: int) -> float:
         return factor * constant / ((1 - level) * (level - 1 / n))
 
     # Between two poles, log(bound) is a sum of convex functions, so there is one minimum.
-    best = minimize_scalar(bound, bounds=(0, 1), method="bounded", options={"xatol": 1e-10})
+    best = scipy.optimize.minimize_scalar(
+        bound, bounds=(0, 1), method="bounded", options={"xatol": 1e-10}
+    )
     return float(best.fun)
 
 

@@ -1,6 +1,6 @@
 r"""A step from 0 to 1 with a continuous first derivative, made of two cubics.
 
-The cutoff (5.7) of arXiv:1801.05121: with :math:`u = (s-l)/w` and :math:`w` its width,
+The cutoff (5.5) of arXiv:1801.05121: with :math:`u = (s-l)/w` and :math:`w` its width,
 
 .. math:: \phi = 4u^2(1-u)\ (0 \le u \le \tfrac12),\qquad
           \phi = 1 - 4(1-u)^2u\ (\tfrac12 \le u \le 1).

@@ -125,7 +125,7 @@ def hitting_time(x: ArrayLike, beta: float) -> np.ndarray:
 
     Notes
     -----
-    Eq. (4.6) and Lemma 7 of arXiv:1801.05121, the smallest root of
+    Eq. (4.7) and Lemma 6 of arXiv:1801.05121, the smallest root of
     :math:`\beta - (X_1+\beta)e^{-\tau} - \tau X_2e^{-\tau}`.
 
     Examples

@@ -48,7 +48,7 @@ def fluctuations(beta: float) -> xr.Dataset:
 
     Notes
     -----
-    For the diffusion (2.7) of arXiv:1801.05121. The sum of both equations is
+    For the diffusion (2.1) of arXiv:1801.05121. The sum of both equations is
     :math:`d(Y_1 + Y_2) = \sqrt2\,dW - (\beta + Y_1)\,dt`, so that the integral of
     :math:`Y_1 + \beta` is :math:`\sqrt2\,W` but for what stays bounded.
 

@@ -64,7 +64,7 @@ def stationary(
 
     Notes
     -----
-    The reflected diffusion of eq. (2.7) in arXiv:1801.05121,
+    The reflected diffusion of eq. (2.1) in arXiv:1801.05121,
 
         dY1 = sqrt(2) dW - (beta + Y1 - Y2) dt - dU,    dY2 = dU - Y2 dt,
 

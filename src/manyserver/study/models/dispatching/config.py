@@ -1,5 +1,6 @@
 """The typed form of a study of dispatching policies."""
 
+from difflib import get_close_matches
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,9 +15,11 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from manyserver import disciplines
+from manyserver.checks import is_whole, shown
 from manyserver.model import read_ratio
-from manyserver.study.config.axes import Grid, Servers
+from manyserver.study.config.axes import AXIS_SCHEMA, Axis, Grid, Servers
 from manyserver.study.config.base import Strict, StudyConfig, methods_model
+from manyserver.study.config.formulas import is_formula
 
 __all__ = [
     "Config",
@@ -34,7 +37,9 @@ else:
     DisciplineName = Literal[disciplines.names()]
 
 
-def _ratio(value: object, info: ValidationInfo) -> Fraction:
+def _ratio(value: object, info: ValidationInfo) -> Fraction | str:
+    if isinstance(value, str) and is_formula(value):
+        return value
     ratio, note = read_ratio(value, info.field_name or "value")
     if note is not None and info.context is not None:
         info.context["notes"].append(note)
@@ -42,21 +47,34 @@ def _ratio(value: object, info: ValidationInfo) -> Fraction:
 
 
 Ratio = Annotated[
-    Fraction,
+    Fraction | str,
     BeforeValidator(_ratio),
     WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}),
 ]
 
 
+def _count(value: object) -> object:
+    if not (isinstance(value, str) and is_formula(value)) and not (is_whole(value) and value >= 1):
+        raise ValueError(f"{shown(value)}: must be an integer, at least 1")
+    return value
+
+
+Count = Annotated[
+    int | str,
+    BeforeValidator(_count),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
+]
+
+
 class PoolConfig(Strict):
-    """Servers of one speed."""
+    """Servers of one speed; each value may be a formula of axes of the study's own."""
 
     fraction: Ratio
     """Fraction of all servers that are in this pool, in (0, 1], such as 1/2; those of a system sum
     to 1."""
     speed: Ratio
     """Work done per unit of time by one server, greater than zero; such as 2/3."""
-    buffer: int | None = Field(default=None, ge=1)
+    buffer: Count | None = None
     """Most jobs that a server holds, the one in service included; no bound if left out. A full
     server ranks after all others, and an arrival is blocked if all servers that it looks at are
     full. With a buffer in some pool the load may be 1 or more."""
@@ -67,6 +85,14 @@ class SystemConfig(Strict):
 
     pools: tuple[PoolConfig, ...] = Field(min_length=1)
     """The pools; their fractions sum to 1."""
+    capacity: Ratio | None = None
+    """Work that all servers can do per unit of time, per server: the speeds are multiplied by one
+    number, so that it is this. By default they are taken as they stand."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The same as plain values and exact ratios."""
+        return {"pools": [dict(pool) for pool in self.pools], "capacity": self.capacity}
 
 
 class PolicyConfig(Strict):
@@ -110,8 +136,24 @@ class JobsConfig(Strict):
     """Processor sharing ("ps"), or first come, first served ("fcfs")."""
 
 
+def _axis(value: object) -> object:
+    """Take values alone for an axis that is not described."""
+    if isinstance(value, dict) and "start" not in value:
+        return value
+    return {"values": value}
+
+
 class SweepConfig(Strict):
-    """The axes of the study: exactly one of arrival_rate and load, and n_servers."""
+    """The axes of the study: exactly one of arrival_rate and load, n_servers, and any others.
+
+    A key that is none of these is an axis of the study's own. Its name stands for its values in
+    systems, policies and jobs.
+    """
+
+    model_config = ConfigDict(
+        extra="allow", frozen=True, json_schema_extra={"additionalProperties": AXIS_SCHEMA}
+    )
+    __pydantic_extra__: dict[str, Annotated[Axis, BeforeValidator(_axis)]]
 
     arrival_rate: Grid | None = None
     """Jobs per unit of time and server: a number, a list, or {start, stop, step or count}; such
@@ -126,10 +168,17 @@ class SweepConfig(Strict):
     @model_validator(mode="after")
     def _one_rate(self) -> "SweepConfig":
         if (self.arrival_rate is None) == (self.load is None):
-            raise PydanticCustomError(
-                "one_rate", "must have exactly one of the keys arrival_rate and load"
-            )
+            told = "must have exactly one of the keys arrival_rate and load"
+            for name in self.own:
+                if meant := get_close_matches(name, ["arrival_rate", "load"], 1):
+                    told += f"; did you mean {meant[0]!r} by {name!r}?"
+            raise PydanticCustomError("one_rate", "{told}", {"told": told})
         return self
+
+    @property
+    def own(self) -> dict[str, Axis]:
+        """The axes of the study's own by name."""
+        return dict(self.__pydantic_extra__)
 
     @property
     def rate_name(self) -> Literal["arrival_rate", "load"]:
@@ -140,9 +189,6 @@ class SweepConfig(Strict):
     def rates(self) -> tuple[Fraction, ...]:
         """The values on that axis."""
         return self.load or self.arrival_rate or ()
-
-
-UnitAxis = Literal["system", "policy", "jobs", "n_servers", "arrival_rate", "load"]
 
 
 class Config(StudyConfig):
@@ -162,9 +208,10 @@ class Config(StudyConfig):
     """The axes; see below."""
     methods: methods_model("dispatching")  # type: ignore[valid-type]
     """Which methods compute the points, at least one, each with its options; see below."""
-    unit: tuple[UnitAxis, ...] = ("policy", "n_servers")
-    """Points that agree on these axes, of which the swept one of `arrival_rate` and `load` is one,
-    are computed by one job. Changing it computes nothing again."""
+    unit: tuple[str, ...] = ("policy", "n_servers")
+    """Points that agree on these axes are computed by one job: `system`, `policy`, `jobs`,
+    `n_servers`, the swept one of `arrival_rate` and `load`, and axes of the study's own. Changing
+    it computes nothing again."""
     unstable: Literal["error", "skip"] = "error"
     """What to do with points at which a policy is unstable although the load is below 1: `error`
     refuses the study, `skip` leaves them empty with the status `unstable`."""
