@@ -17,6 +17,12 @@ _PARAMETERS: dict[str, list[dict[str, object]]] = {
     "threshold": [{"threshold": 2}],
     # With several routers PULL has a memory, and no sampling or preference: see test_pull.py.
     "pull": [{"routers": 1}],
+    "weighted_random": [{"weights": [1, 3, 2]}],
+    # Jobs are followed under these; see followed_policies.
+    "round_robin": [{}],
+    "weighted_round_robin": [{"weights": [1, 3, 2]}],
+    "least_work": [{}, {"d": 2}],
+    "central_queue": [{}],
 }
 
 
@@ -34,12 +40,21 @@ def _instances() -> list[Policy]:
 
 def policies() -> list[Policy]:
     """Every policy that looks at the servers it draws, with and without replacement."""
-    return [policy for policy in _instances() if not policy.sampling(_SYSTEM).depends_on_all]
+    return [policy for policy in _ranked() if not policy.sampling(_SYSTEM).depends_on_all]
 
 
 def announced_policies() -> list[Policy]:
     """Every policy to which servers announce themselves."""
-    return [policy for policy in _instances() if policy.sampling(_SYSTEM).depends_on_all]
+    return [policy for policy in _ranked() if policy.sampling(_SYSTEM).depends_on_all]
+
+
+def followed_policies() -> list[Policy]:
+    """Every policy that is no sampling and preference, so that jobs are followed."""
+    return [policy for policy in _instances() if policy.follows_jobs]
+
+
+def _ranked() -> list[Policy]:
+    return [policy for policy in _instances() if not policy.follows_jobs]
 
 
 POOLS = [ms.Pool("1/4", "1/2"), ms.Pool("1/4", "3/2"), ms.Pool("1/2", 1)]

@@ -16,13 +16,14 @@ from manyserver.mean_field import (
     refine,
     relaxation_time,
 )
-from manyserver.model import Pool, System, UnstableSystem
+from manyserver.model import NotKnown, Pool, System, UnstableSystem
 from manyserver.policies import Policy, policy
 from manyserver.policies.stability_limit import stability_limit
 from manyserver.simulate import simulate
 from manyserver.sizes import SizeLaw, size_law
 from manyserver.sizing import Target, cheapest_mix, fewest_servers, highest_load
 from manyserver.sojourn import sojourn_law
+from manyserver.statistics.erlang import erlang_b, erlang_c, staffing
 from manyserver.version import __version__
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CriticalLoad",
     "Discipline",
+    "NotKnown",
     "NotSmooth",
     "Policy",
     "Pool",
@@ -43,6 +45,8 @@ __all__ = [
     "cheapest_mix",
     "compare",
     "disciplines",
+    "erlang_b",
+    "erlang_c",
     "exact",
     "fewest_servers",
     "fixed_point",
@@ -60,6 +64,7 @@ __all__ = [
     "sizes",
     "sojourn_law",
     "stability_limit",
+    "staffing",
 ]
 
 

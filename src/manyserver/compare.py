@@ -101,8 +101,11 @@ def compare(
     if against not in ("first", "previous"):
         raise ValueError(f"against = {against!r}: must be 'first' or 'previous'")
     order: Discipline | None = None
-    if simulates_jobs := sizes is not None or discipline is not None:
-        sizes, order = checked_service(sizes, discipline)
+    strictest = max(
+        (policy for _, policy in pairs), key=lambda own: (own.central, own.follows_jobs)
+    )
+    if simulates_jobs := (sizes is not None or discipline is not None or strictest.follows_jobs):
+        sizes, order = checked_service(sizes, discipline, strictest)
     runs = []
     for system, policy in pairs:
         settings = checked_settings(

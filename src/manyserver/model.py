@@ -23,7 +23,15 @@ import numpy as np
 
 from manyserver.checks import checked_count, checked_number, is_real, plain
 
-__all__ = ["Pool", "System", "UnstableSystem", "exact_capacity", "plain_number", "read_ratio"]
+__all__ = [
+    "NotKnown",
+    "Pool",
+    "System",
+    "UnstableSystem",
+    "exact_capacity",
+    "plain_number",
+    "read_ratio",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +59,10 @@ class UnstableSystem(ValueError):
     def __init__(self, message: str, pools: tuple[int, ...]):
         super().__init__(message)
         self.pools = pools
+
+
+class NotKnown(ValueError):
+    """Raised when nothing is known of what is asked for, so that one can only simulate."""
 
 
 def read_ratio(value: object, name: str) -> tuple[Fraction, str | None]:

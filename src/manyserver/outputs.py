@@ -67,6 +67,7 @@ def stationary_outputs(
         # Little's law
         "sojourn_mean": jobs / (system.arrival_rate * (1 - blocking)),
         "pool_share": served / served.sum(),
+        "pool_utilization": tails[:, 1],
         "waiting_probability": waiting,
         "blocking_probability": blocking,
         "joining_rate": rates,

@@ -68,9 +68,10 @@ def simulate(
     sizes : SizeLaw, optional
         Law of the job sizes, of mean one, from :func:`manyserver.size_law`; then every job is
         followed. Only the numbers of jobs are simulated, for exponential sizes, if neither this
-        nor `discipline` is given.
+        nor `discipline` is given, and the policy needs no more.
     discipline : {"ps", "fcfs"} or Discipline, optional
-        Processor sharing (the default with `sizes`), or first come, first served.
+        Processor sharing (the default with `sizes`), or first come, first served (the default
+        for policies that need jobs to be followed: round robin, least work, central queue).
     seed : int or sequence of int
         Integers >= 0; the same seed gives the same result, whatever the number of threads.
     precision : float, optional
@@ -111,7 +112,8 @@ def simulate(
     -------
     xarray.Dataset
         ``queue_tail`` (pool, level), ``queue_mean`` (pool), ``jobs_per_server``,
-        ``sojourn_mean`` and ``pool_share`` (pool) (both of accepted jobs),
+        ``sojourn_mean`` and ``pool_share`` (pool) (both of accepted jobs), ``pool_utilization``
+        (pool),
         ``waiting_probability`` (that an arrival is accepted at a busy server) and
         ``blocking_probability`` (both of all arrivals), ``joining_rate``
         (pool, level) and ``messages_per_job`` (accepted, see
@@ -134,7 +136,8 @@ def simulate(
         (quantile: 0.5, 0.9, 0.99, 0.999) over the jobs that arrive in the measured time, each
         followed until it leaves; the same for each pool as ``pool_sojourn_mean`` (pool) and so
         on; under "fcfs" also ``waiting_mean`` and so on, and under "ps" ``slowdown_mean``
-        (size_decile). ``pool_share`` (pool); ``little_residual``, by how much the time
+        (size_decile). ``longest_queue_tail`` (level) and ``longest_queue_mean``, of the jobs at
+        the fullest server; ``little_residual``, by how much the time
         in system differs if it is summed over jobs or over servers, zero up to rounding;
         ``n_jobs`` and ``n_unfinished``, the jobs that had not left when the events were used up.
         Not the messages.
@@ -166,8 +169,8 @@ def simulate(
     from manyserver.simulation import Run, checked_settings, make_estimator
 
     order: Discipline | None = None
-    if simulates_jobs := sizes is not None or discipline is not None:
-        sizes, order = checked_service(sizes, discipline)
+    if simulates_jobs := (sizes is not None or discipline is not None or policy.follows_jobs):
+        sizes, order = checked_service(sizes, discipline, policy)
     settings = checked_settings(
         system,
         seed=seed,

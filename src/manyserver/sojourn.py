@@ -27,7 +27,7 @@ from manyserver.checks import checked_array
 from manyserver.disciplines import Discipline
 from manyserver.disciplines.service import checked_discipline
 from manyserver.mean_field import fixed_point
-from manyserver.model import System
+from manyserver.model import NotKnown, System
 from manyserver.origin import with_origin
 from manyserver.outputs import occupancy
 from manyserver.policies import Policy, check_fit
@@ -141,6 +141,11 @@ def sojourn_law(
     3.82360449 [ 1.118   4.1577  9.2038 14.8353]
     """
     check_fit(system, policy)
+    if policy.follows_jobs:
+        raise NotKnown(
+            f"policy {policy.name}: the law of the sojourn time does not follow from the queues; "
+            "see what fixed_point and simulate return"
+        )
     order = checked_discipline(discipline)
     law_of = LAWS.get(order.name)
     if law_of is None:

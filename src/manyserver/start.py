@@ -37,8 +37,10 @@ def limit_start(system: System, policy: Policy) -> Start:
 
     At the fixed point of the mean field with its 1/N correction, where that is known. Where the
     limit has many stationary states, as some pools are exactly busy, at that of a slightly lower
-    arrival rate.
+    arrival rate. For a policy that needs jobs to be followed, where the same without memory has
+    many servers.
     """
+    policy = policy.memoryless if policy.follows_jobs else policy
     try:
         limit = fixed_point(system, policy)
     except CriticalLoad:

@@ -120,6 +120,19 @@ _VARIABLES = {
         ("pool", "quantile"), "time", "V_q^{(j)}", "quantile of the time until service begins"
     ),
     "pool_share": Variable(("pool",), "1", "p_j", "part of the accepted jobs that join the pool"),
+    "work_mean": Variable(
+        (), "time", "", "mean time until a server would be idle if nobody joined"
+    ),
+    "work_quantile": Variable(
+        ("quantile",), "time", "", "quantile of the time until a server would be idle"
+    ),
+    "pool_utilization": Variable(
+        ("pool",), "1", r"\rho_j", "part of the time that a server of the pool is busy"
+    ),
+    "longest_queue_tail": Variable(
+        ("level",), "1", r"P(M \ge k)", "probability that some server has at least k jobs"
+    ),
+    "longest_queue_mean": Variable((), "jobs", "E M", "mean of the jobs at the fullest server"),
     "slowdown_mean": Variable(
         ("size_decile",),
         "1",

@@ -1,11 +1,14 @@
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 
 from manyserver import policies
 from manyserver.analysis.rounding import with_error
-from manyserver.figures.drawing import style
+from manyserver.figures.base import Curve
+from manyserver.figures.drawing import marks, style
 
 MakeCube = Callable[..., xr.Dataset]
 
@@ -16,6 +19,14 @@ def test_every_policy_has_a_look_of_its_own(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(style, "names", lambda: names)
     for parts in zip(*map(style.family, names), strict=True):
         assert len(set(parts)) == len(names)
+
+
+def test_markers_of_other_packages_are_drawn() -> None:
+    """Matplotlib takes those that are no text, as a marker, and not as a format."""
+    axes = Figure().subplots()
+    point = np.ones(1)
+    look = style.Look("", (0.0, 0.0, 0.0), style.family("one_of_a_package")[1], "-")
+    assert marks.markers(axes, Curve(point, point, point), look)
 
 
 def test_a_family_looks_the_same_in_every_cube(cube_of: MakeCube) -> None:

@@ -130,6 +130,9 @@ def test_many_pools(name: str, n_pools: int) -> None:
         name: {"d": [2] * n_pools} for name in ("scheme1", "scheme2")
     }
     given |= {"threshold": {"threshold": 2}, "pull": {"routers": 2}}
+    given |= {
+        name: {"weights": [1] * n_pools} for name in ("weighted_random", "weighted_round_robin")
+    }
     fields = policy_class(name).parameter_names()
     choices: dict[str, object] = {"d": 2} if "d" in fields and name not in ("sed", "jiq") else {}
     ms.policy(name, **given.get(name, choices)).check(_machines(n_pools, 0.4))

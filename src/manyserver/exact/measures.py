@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manyserver.checks import checked_count, checked_flag
+from manyserver.exact.followed import central_outputs, turns_outputs
 from manyserver.exact.moments import moments as moments_of
 from manyserver.exact.pull import RoutedStates, router_measures
 from manyserver.exact.saturation import refuse_unstable
@@ -16,7 +17,7 @@ from manyserver.origin import with_origin
 from manyserver.outputs import stationary_outputs
 from manyserver.policies import Policy, check_fit
 from manyserver.policies.messages import messages
-from manyserver.variables import labelled
+from manyserver.variables import QUANTILES, labelled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,7 +40,7 @@ def exact(
     system : System
         Finite and small; its buffers may be finite too.
     policy : Policy
-        Any policy that is a sampling and a preference, or PULL.
+        Any policy that is a sampling and a preference, or PULL; round robin, and a central queue.
     tolerance : float
         Largest relative error of the mean number of jobs from states left out, and largest
         relative imbalance of the flows, in [1e-13, 0.01].
@@ -53,6 +54,8 @@ def exact(
     xarray.Dataset
         ``queue_tail`` (pool, level), ``queue_mean`` (pool), ``jobs_per_server``,
         ``sojourn_mean`` and ``pool_share`` (pool) (both of the jobs accepted),
+        ``pool_utilization`` (pool), ``longest_queue_tail`` (level) and ``longest_queue_mean`` of
+        the jobs at the fullest server,
         ``waiting_probability`` and ``blocking_probability`` (of all arrivals),
         ``messages_per_job`` (accepted, see
         :mod:`manyserver.policies.messages`), ``joining_rate`` (pool, level; NaN at levels
@@ -62,7 +65,9 @@ def exact(
         ``queue_tail_variance`` (pool, level) and ``jobs_per_server_variance`` and the covariances
         ``occupancy_covariance`` (pool, level, other_pool, other_level; up to 11 jobs), with N
         servers. For PULL, ``empty_router_probability`` and ``idle_concentration``, the mean of
-        the squared numbers of idle servers that the routers know of over that of all.
+        the squared numbers of idle servers that the routers know of over that of all. For a central
+        queue, no more than the means, probabilities, shares and utilisations, ``waiting_mean``,
+        ``waiting_variance`` and ``waiting_quantile`` (quantile).
 
     Raises
     ------
@@ -71,6 +76,8 @@ def exact(
         system.
     TooManyStates
         If more than `max_states` states are needed; a ValueError.
+    NotKnown
+        If a policy compares servers by more than their jobs; a ValueError.
     UnstableSystem
         If some pools get more work than they can do.
     RuntimeError
@@ -92,6 +99,11 @@ def exact(
     check_fit(system, policy)
     moments = checked_flag("moments", moments)
     max_states = checked_count("max_states", max_states)
+    if policy.central or policy.turns(system) is not None:
+        result = _followed(system, policy, tolerance, max_states)
+        return with_origin(
+            result, system, policy, tolerance=tolerance, max_states=max_states, moments=False
+        )
     margin = refuse_unstable(system, policy, max_states)
     law = stationary_law(system, policy, tolerance=tolerance, max_states=max_states)
     values = _measures(law)
@@ -111,7 +123,22 @@ def exact(
     )
 
 
-def _measures(law: StationaryLaw) -> dict[str, object]:
+def _followed(system: System, policy: Policy, tolerance: float, max_states: int) -> xr.Dataset:
+    """Return what is known where the jobs at every server do not make a chain."""
+    attrs = {"method": "exact"}
+    if not policy.central:
+        return labelled(turns_outputs(system, policy), system, attrs=attrs)
+
+    def loss(bounded: System, idle_first: Policy) -> tuple[float, np.ndarray]:
+        law = stationary_law(bounded, idle_first, tolerance=tolerance, max_states=max_states)
+        known = _measures(law)
+        return float(known["blocking_probability"]), known["pool_utilization"]
+
+    coords = {"quantile": np.array(QUANTILES)}
+    return labelled(central_outputs(system, loss), system, coords=coords, attrs=attrs)
+
+
+def _measures(law: StationaryLaw) -> dict[str, Any]:
     system = law.system
     n_servers = len(law.pool_of)
     occupancy = _occupancy(law)
@@ -122,7 +149,15 @@ def _measures(law: StationaryLaw) -> dict[str, object]:
     joining_rate = np.full(joining.shape, np.nan)
     np.divide(joining, occupancy, out=joining_rate, where=occupancy > 0)
     waiting = joining[:, 1:].sum() / total
-    return stationary_outputs(system, tails, joining_rate, waiting, blocked / total)
+    outputs = stationary_outputs(system, tails, joining_rate, waiting, blocked / total)
+    return outputs | _longest(law)
+
+
+def _longest(law: StationaryLaw) -> dict[str, object]:
+    """Return the law of the jobs at the fullest server."""
+    found = np.bincount(law.jobs.max(axis=1), law.probabilities, minlength=law.levels)
+    tail = np.minimum(found[::-1].cumsum()[::-1], 1.0)
+    return {"longest_queue_tail": tail, "longest_queue_mean": tail[1:].sum()}
 
 
 def _occupancy(law: StationaryLaw) -> np.ndarray:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from manyserver.disciplines import Discipline
 from manyserver.disciplines.service import checked_service
+from manyserver.mean_field.followed import turns_fixed_point, work_fixed_point
 from manyserver.mean_field.phase_type import with_sizes
 from manyserver.mean_field.pull import checked_split, routed_fixed_point
 from manyserver.mean_field.regimes import regime_of
@@ -15,7 +17,7 @@ from manyserver.model import System
 from manyserver.origin import with_origin
 from manyserver.policies import Policy, check_fit
 from manyserver.sizes import SizeLaw
-from manyserver.variables import labelled
+from manyserver.variables import QUANTILES, labelled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,27 +39,33 @@ def fixed_point(
     system : System
         Its number of servers makes no difference.
     policy : Policy
-        Any policy that is a sampling and a preference, or PULL.
+        Any policy.
     sizes : SizeLaw, optional
         Law of the job sizes, of mean one, from :func:`manyserver.size_law`; exponential by default.
     discipline : {"ps", "fcfs"} or Discipline, optional
         Processor sharing (the default), where the law makes no difference (conjectured for
         policies that draw servers, see :mod:`manyserver.mean_field.phase_type`), or first come,
         first served, which needs a law of phase type. They differ for other than exponential
-        sizes only.
+        sizes only. First come, first served is the default for policies that are simulated job by
+        job.
 
     Returns
     -------
     xarray.Dataset
         ``queue_tail`` and ``queue_log_tail`` (pool, level), ``queue_mean`` (pool),
         ``jobs_per_server``, ``sojourn_mean``, ``pool_share`` (pool) of the jobs accepted,
-        ``waiting_probability``, ``blocking_probability``, ``joining_rate`` (pool, level), and the
-        errors ``residual`` and ``truncation_error``, both relative.
+        ``pool_utilization`` (pool), ``waiting_probability``, ``blocking_probability``,
+        ``joining_rate`` (pool, level), and the errors ``residual`` and ``truncation_error``, both
+        relative. For least work of d servers, ``sojourn_mean``, ``sojourn_variance`` and
+        ``sojourn_quantile`` (quantile), the same of ``waiting``, ``work_mean`` and
+        ``work_quantile`` (quantile) in place of the queues, see
+        :mod:`manyserver.mean_field.followed.work`.
 
     Raises
     ------
     ValueError
-        If the policy does not fit the system, or nothing is known for these sizes.
+        If the policy does not fit the system, or nothing is known for these sizes (`NotKnown` if
+        nothing is for this policy).
     UnstableSystem
         If some pools get more work than they can do.
     CriticalLoad
@@ -86,13 +94,26 @@ def fixed_point(
     >>> float(ms.fixed_point(system, ms.policy("scheme1", d=[2, 2])).sojourn_mean.round(10))
     1.7549913643
     """
-    service = checked_service(sizes, discipline)
     check_fit(system, policy)
+    service = checked_service(sizes, discipline, policy)
+    if policy.follows_jobs:
+        solution = _followed(system, policy, *service)
+        return with_origin(solution, system, policy, sizes=service[0], discipline=service[1])
     solution = _dataset(system, regime_of(system, policy).stationary())
     if sizes is None and discipline is None:
         return with_origin(solution, system, policy)
     solution = with_sizes(system, policy, solution, *service)
     return with_origin(solution, system, policy, sizes=service[0], discipline=service[1])
+
+
+def _followed(system: System, policy: Policy, sizes: SizeLaw, discipline: Discipline) -> xr.Dataset:
+    if policy.turns(system) is not None:
+        return _dataset(system, turns_fixed_point(system, policy, sizes, discipline))
+    if not policy.memoryless.sampling(system).branches:
+        # All servers are known, so that an arrival finds an idle one, whatever its size.
+        return _dataset(system, regime_of(system, policy.memoryless).stationary())
+    values = work_fixed_point(system, policy, sizes, discipline)
+    return _dataset(system, values, {"quantile": np.array(QUANTILES)})
 
 
 def pull_fixed_point(system: System, policy: Policy, split: ArrayLike | None = None) -> xr.Dataset:
@@ -143,5 +164,7 @@ def pull_fixed_point(system: System, policy: Policy, split: ArrayLike | None = N
     return with_origin(solution, system, policy, split=None if split is None else parts.tolist())
 
 
-def _dataset(system: System, values: dict[str, Any]) -> xr.Dataset:
-    return labelled(values, system, attrs={"method": "mean-field fixed point"})
+def _dataset(
+    system: System, values: dict[str, Any], coords: dict[str, np.ndarray] | None = None
+) -> xr.Dataset:
+    return labelled(values, system, coords=coords, attrs={"method": "mean-field fixed point"})

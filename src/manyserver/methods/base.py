@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
     from manyserver.simulation.replications import Cache
 
-__all__ = ["METHOD", "ROLE", "Draws", "Method", "Problem", "Role", "Strict"]
+__all__ = ["METHOD", "NOT_KNOWN", "ROLE", "Draws", "Method", "Problem", "Role", "Strict"]
 
 METHOD = "method_name"
 """Dimension of a cube along which the methods lie."""
+NOT_KNOWN = "not known"
+"""Status of a point of which a method knows nothing."""
 ROLE = "method_role"
 """Coordinate along it with the value of each method's role."""
 

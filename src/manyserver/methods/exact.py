@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from manyserver.methods.base import Draws, Method, Role, Strict
+from manyserver.methods.base import NOT_KNOWN, Draws, Method, Role, Strict
 from manyserver.methods.dispatching import DispatchingProblem
-from manyserver.model import System, UnstableSystem
+from manyserver.model import NotKnown, System, UnstableSystem
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,6 +42,8 @@ class Exact(Method[DispatchingProblem, Options]):
 
     def skip_reason(self, problem: DispatchingProblem, options: Options) -> str:
         """Say if even the fewest states that could do are too many."""
+        if problem.policy.follows_jobs:
+            return ""  # a formula, or none
         fewest = fewest_states(problem.system, options.tolerance)
         return TOO_LARGE if fewest > options.max_states else ""
 
@@ -55,6 +57,8 @@ class Exact(Method[DispatchingProblem, Options]):
             return exact(problem.system, problem.policy, **dict(options))
         except TooManyStates as error:
             return xr.Dataset(attrs={"status": TOO_LARGE, "reason": str(error)})
+        except NotKnown as error:
+            return xr.Dataset(attrs={"status": NOT_KNOWN, "reason": str(error)})
         except UnstableSystem as error:
             return xr.Dataset(attrs={"status": UNSTABLE, "reason": str(error)})
 

@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING
 
 from manyserver.disciplines import Discipline
-from manyserver.methods.base import Draws, Method, Role, Strict
+from manyserver.disciplines.service import checked_service
+from manyserver.methods.base import NOT_KNOWN, Draws, Method, Role, Strict
 from manyserver.methods.dispatching import DispatchingProblem
-from manyserver.model import System, UnstableSystem
+from manyserver.model import NotKnown, System, UnstableSystem
 from manyserver.policies import Policy
 from manyserver.sizes import SizeLaw
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MeanField", "Options"]
 
-NOT_KNOWN, UNSTABLE = "not known", "unstable"
+UNSTABLE = "unstable"
 
 
 class Options(Strict):
@@ -31,6 +32,10 @@ class MeanField(Method[DispatchingProblem, Options]):
     seconds = (0.01, 2.0)
     takes_sizes = True
 
+    def check(self, problem: DispatchingProblem, options: Options) -> None:
+        """Refuse a discipline that the policy rules out."""
+        checked_service(problem.sizes, problem.discipline, problem.policy)
+
     def compute(self, problem: DispatchingProblem, options: Options, draws: Draws) -> "xr.Dataset":
         """Solve for the fixed point.
 
@@ -43,6 +48,12 @@ class MeanField(Method[DispatchingProblem, Options]):
         from manyserver.mean_field import fixed_point
 
         system, policy = problem.system, problem.policy
+        if policy.follows_jobs:
+            service = {"sizes": problem.sizes, "discipline": problem.discipline}
+            try:
+                return fixed_point(system, policy, **service)  # type: ignore[arg-type]
+            except NotKnown as error:
+                return xr.Dataset(attrs={"status": NOT_KNOWN, "reason": str(error)})
         try:
             state = fixed_point(system, policy)
         except UnstableSystem as error:

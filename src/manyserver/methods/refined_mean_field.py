@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from manyserver.methods.base import Draws, Method, Role, Strict
+from manyserver.methods.base import NOT_KNOWN, Draws, Method, Role, Strict
 from manyserver.methods.dispatching import DispatchingProblem
+from manyserver.model import NotKnown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,6 +38,8 @@ class RefinedMeanField(Method[DispatchingProblem, Options]):
 
         try:
             result = refine(problem.system, problem.policy)
+        except NotKnown as error:
+            return xr.Dataset(attrs={"status": NOT_KNOWN, "reason": str(error)})
         except NotSmooth as error:
             return xr.Dataset(attrs={"status": "not smooth", "reason": str(error)})
         covariance = result.queue_tail_covariance.values

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, model_validator
 
 from manyserver import defaults
+from manyserver.disciplines.service import checked_service
 from manyserver.methods.base import Draws, Method, Role, Strict
 from manyserver.methods.dispatching import DispatchingProblem
 from manyserver.model import UnstableSystem
@@ -63,9 +64,14 @@ class Simulation(Method[DispatchingProblem, Options]):
     starts_from = ("manyserver.mean_field",)
     takes_sizes = True
 
+    def check(self, problem: DispatchingProblem, options: Options) -> None:
+        """Refuse a discipline that the policy rules out."""
+        checked_service(problem.sizes, problem.discipline, problem.policy)
+
     def memory(self, problem: DispatchingProblem) -> float:
         """Return the bytes that a point takes."""
-        each = SERVER_BYTES if problem.sizes is None else SERVER_BYTES_WITH_JOBS
+        followed = problem.sizes is not None or problem.policy.follows_jobs
+        each = SERVER_BYTES_WITH_JOBS if followed else SERVER_BYTES
         return problem.system.finite_servers * each
 
     def cache_key(self, options: Options) -> dict[str, Any]:

@@ -44,6 +44,8 @@ __all__ = [
 
 MOST_CHOICES = 100_000
 """With more, an arrival might as well look at all servers."""
+MOST_WEIGHT = 1000
+"""A cycle has as many turns as the servers have weight."""
 Ties = Literal["fastest", "uniform"]
 
 
@@ -71,6 +73,13 @@ def checked_choices_or_list(value: object, smallest: int = 0) -> int | tuple[int
     return checked_choices_per_pool(value, smallest)
 
 
+def checked_weights(value: object) -> tuple[int, ...]:
+    """Return `value` as a weight for every pool, or raise ValueError."""
+    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)) or not len(value):
+        raise ValueError(f"weights = {value!r}: must be a list with one integer >= 1 for each pool")
+    return tuple(checked_count("weights", item, 1, most=MOST_WEIGHT) for item in value)
+
+
 def checked_ties(value: object) -> None:
     """Raise ValueError unless `value` says who wins among equal preferences."""
     if value not in ("fastest", "uniform"):
@@ -87,7 +96,7 @@ def match_pools(name: str, values: Sequence[object], system: System) -> None:
 
 
 class Policy(ABC):
-    """A memoryless dispatching policy.
+    """A dispatching policy; memoryless, unless it is simulated job by job.
 
     A subclass is a frozen dataclass whose fields are the policy's parameters. It says what the
     policy looks at and what it prefers, and has a `name` and a `title`. Every function takes an
@@ -104,13 +113,35 @@ class Policy(ABC):
 
     @property
     def memoryless(self) -> "Policy":
-        """The same policy without memory: itself, unless it has some."""
+        """The same policy without memory: itself, unless it has some.
+
+        It looks at the same servers, and sends as many jobs to each pool with many servers.
+        """
         return self
 
     @property
     def n_routers(self) -> int:
         """Routers that keep messages of idle servers; 0 if servers are known to all or to none."""
         return 0
+
+    def turns(self, system: System) -> tuple[int, ...] | None:
+        """Return how many turns a server of each pool has in a cycle; None if there is no cycle."""
+        return None
+
+    @property
+    def by_work(self) -> bool:
+        """Whether servers are compared by the work left, and not by their jobs."""
+        return False
+
+    @property
+    def central(self) -> bool:
+        """Whether jobs wait in one queue, and not at the servers."""
+        return False
+
+    @property
+    def follows_jobs(self) -> bool:
+        """Whether more counts than the jobs at every server, so that each job is simulated."""
+        return False
 
     @property
     def ties(self) -> Ties:
@@ -187,7 +218,7 @@ class Policy(ABC):
             serve the arrivals forced into it (for SQ(d) on the whole system, every set B of
             pools: arrival_rate * fraction(B)**d < capacity(B)).
         """
-        sampling = self.sampling(system)
+        sampling = self.memoryless.sampling(system)
         if system.n_servers is not None and not sampling.replacement:
             self._check_draws(sampling, system)
         # Draws are made only while no server is announced; how often depends on the queues.

@@ -6,10 +6,10 @@ from fractions import Fraction
 from typing import ClassVar
 
 from manyserver.model import System
-from manyserver.policies.base import Policy, Sampling, match_pools, one_pool
+from manyserver.policies.base import Policy, Sampling, checked_weights, match_pools, one_pool
 from manyserver.policies.split import checked_probabilities, naive_split, optimal_split
 
-__all__ = ["NaiveSplit", "OptimalSplit", "Random"]
+__all__ = ["NaiveSplit", "OptimalSplit", "Random", "WeightedRandom"]
 
 
 class StateIndependent(Policy):
@@ -58,6 +58,34 @@ class Random(StateIndependent):
             return tuple(float(pool.fraction) for pool in system.pools)
         match_pools("probabilities", self.probabilities, system)
         return self.probabilities
+
+
+@dataclass(frozen=True)
+class WeightedRandom(StateIndependent):
+    """Send each arrival to a server at random, with a probability in proportion to its weight.
+
+    Parameters
+    ----------
+    weights : sequence of int, shape (pool,)
+        Weight of a server of each pool, at least one.
+    """
+
+    name: ClassVar[str] = "weighted_random"
+    title: ClassVar[str] = "Weighted random"
+
+    weights: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "weights", checked_weights(self.weights))
+
+    def probabilities_for(self, system: System) -> tuple[float, ...]:
+        """Return the shares of the pools in the weights of all servers."""
+        match_pools("weights", self.weights, system)
+        shares = [
+            weight * pool.fraction for weight, pool in zip(self.weights, system.pools, strict=True)
+        ]
+        return tuple(float(share / sum(shares)) for share in shares)
 
 
 @dataclass(frozen=True)

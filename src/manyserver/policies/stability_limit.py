@@ -59,7 +59,7 @@ def stability_limit(pools: Sequence[Pool], policy: Policy) -> float:
         return math.inf
     if policy.n_routers > 1:
         return math.nan
-    sampling = policy.sampling(System(capacity / 2, pools))
+    sampling = policy.memoryless.sampling(System(capacity / 2, pools))
     if sampling.depends_on_all and sampling.announced is not None:
         return math.nan
     low, high = 0.0, 1.0

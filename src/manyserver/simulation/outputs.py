@@ -104,6 +104,7 @@ def estimates(
         "jobs_per_server": batch_mean(in_pools @ system.fractions, controls),
         "sojourn_mean": sojourn_mean(system, batches, controls, length),
         "pool_share": batch_ratio(served, accepted, controls),
+        "pool_utilization": Estimate(*(part[:, 1] for part in tail)),
         "waiting_probability": waits,
         "joining_rate": _cut(joins),
         "blocking_probability": _blocking(system, batches, controls),

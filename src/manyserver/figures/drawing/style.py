@@ -84,8 +84,9 @@ _RC: dict[str, Any] = {
 }
 
 Colour = tuple[float, float, float]
-_PALETTE = [*sns.color_palette("colorblind", 10), *sns.color_palette(["#332288", "#882255"])]
-_FAMILIES: dict[str, tuple[int, str, Any]] = {
+_MORE = ["#332288", "#882255", "#117733", "#999933", "#661100", "#6699CC", "#AA4499"]
+_PALETTE = [*sns.color_palette("colorblind", 10), *sns.color_palette(_MORE)]
+_FAMILIES: dict[str, tuple[int, Any, Any]] = {
     "scheme1": (0, "o", "-"),
     "scheme2": (3, "s", (0, (5, 1.5))),
     "hybrid_sq": (2, "D", (0, (6, 1.5, 1, 1.5))),
@@ -98,6 +99,11 @@ _FAMILIES: dict[str, tuple[int, str, Any]] = {
     "jiq": (6, ">", (0, (3, 2))),
     "pull": (10, "h", (0, (7, 1, 1, 1, 1, 1))),
     "threshold": (11, "p", (0, (2, 2, 6, 2))),
+    "central_queue": (12, "d", (0, (9, 2))),
+    "least_work": (13, "H", (0, (10, 2, 3, 2))),
+    "round_robin": (14, "8", (0, (1, 4))),
+    "weighted_round_robin": (15, (3, 1, 0), (0, (2, 1, 2, 4))),
+    "weighted_random": (16, (4, 1, 0), (0, (4, 4))),
 }
 """Position in the palette, marker and line of every family of policies, the same in all studies."""
 FIRST_HUE, GOLDEN = 0.13, 0.618034
@@ -114,7 +120,7 @@ class Look:
 
     label: str
     colour: Colour
-    marker: str
+    marker: Any
     line: Any
     hollow: bool = False
 

@@ -13,6 +13,7 @@ from manyserver.disciplines import Discipline
 from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.simulation.estimator import Estimator, Replication
+from manyserver.simulation.jobs.dispatcher import drawing
 from manyserver.simulation.jobs.outputs import (
     JobPieces,
     control_columns,
@@ -101,7 +102,7 @@ class JobsEstimator(Estimator[JobPieces]):
         super().__init__(system, policy, start_tails, factor * relaxation_time, math.inf, settings)
         self.sizes, self.discipline = sizes, discipline
         self.rate = event_rate(system)
-        self.limit_settles = kernel_for(system, policy).limit_settles
+        self.limit_settles = kernel_for(system, drawing(system, policy)).limit_settles
         sojourn = float(self.start[:, 1:].sum(axis=1) @ system.fractions) / system.arrival_rate
         self.least_warm_up = largest * max(1.0, sojourn) * self.rate
         if settings.horizon is not None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manyserver.simulation.jobs.announced import choose, move_down, move_up, strike, write
+from manyserver.simulation.jobs.dispatcher import assign, first_free, take_turns
 from manyserver.simulation.jobs.records import inlined
 from manyserver.simulation.jobs.routers import ask, take_back, tell
 from manyserver.simulation.jobs.servers import join, leave, update
@@ -141,6 +142,20 @@ def _best_drawn(now, step, n_polls, servers, rules, block, records, area, end): 
 
 
 @inlined
+def _least_drawn(now, step, n_polls, servers, rules, dispatcher, block, records, area, end):  # type: ignore[no-untyped-def]
+    """Return the server that is free first of those looked at, or -1 if all are full."""
+    best = np.int64(-1)
+    least = np.inf
+    for look in range(n_polls):
+        server = np.int64(block.server[look * _BLOCK + step])
+        if _poll(server, now, servers, rules, records, area, end) < rules.full:
+            free = max(dispatcher.free[server], now)
+            if free < least:
+                best, least = server, free
+    return best
+
+
+@inlined
 def _prefetch_step(servers, block, n_polls, row, step):  # type: ignore[no-untyped-def]
     """Ask for all that an arrival to come will look at."""
     for look in range(n_polls):
@@ -153,7 +168,18 @@ def _prefetch_step(servers, block, n_polls, row, step):  # type: ignore[no-untyp
 
 @kernel(cache=True)
 def advance(  # type: ignore[no-untyped-def]
-    servers, rules, announced, routers, polls, rng, block, stream, pieces, records, progress
+    servers,
+    rules,
+    announced,
+    routers,
+    dispatcher,
+    polls,
+    rng,
+    block,
+    stream,
+    pieces,
+    records,
+    progress,
 ):
     """Simulate pieces, until all are done or something is needed.
 
@@ -166,6 +192,8 @@ def advance(  # type: ignore[no-untyped-def]
         Changed in place, unless nobody is announced.
     routers : Routers
         Changed in place, unless there are none.
+    dispatcher : Dispatcher
+        Changed in place, unless it knows nothing.
     polls : Polls
         Which servers an arrival looks at.
     rng : array of uint64, shape (12,)
@@ -193,6 +221,8 @@ def advance(  # type: ignore[no-untyped-def]
     start, length = pieces.start[0], pieces.start[1]
     some_routers = routers.held.size > 0
     some_announced, some_drawn = announced.first_code.size > 1, polls.fresh.size > 0
+    turns, by_work = dispatcher.cycle.size > 0, dispatcher.free.size > 0
+    all_known = dispatcher.heap.size > 0
     n_polls = np.uint64(polls.fresh.size)
     row = servers.rows.size // servers.code.size
     far = some_drawn and servers.rows.size > NEAR
@@ -206,7 +236,9 @@ def advance(  # type: ignore[no-untyped-def]
                 state = MORE_NUMBERS
                 break
             if step == _BLOCK:
-                if some_drawn:
+                if turns:
+                    take_turns(dispatcher, block)
+                elif some_drawn:
                     draw_block(polls, rng, block)
                 if far:
                     for early in range(AHEAD):
@@ -221,7 +253,14 @@ def advance(  # type: ignore[no-untyped-def]
             if some_announced:
                 _turn_pages(now, servers, rules, announced, routers, rng, records, area, end)
                 server = ask(routers, rng) if some_routers else choose(announced, rng)
-            if some_drawn and server < 0:
+            if all_known:
+                server = first_free(dispatcher, now)
+                update(server, now, servers, rules, records, area, end)
+            elif by_work:
+                server = _least_drawn(
+                    now, step, n_polls, servers, rules, dispatcher, block, records, area, end
+                )
+            elif some_drawn and server < 0:
                 totals[DREW] += 1.0
                 best = _best_drawn(now, step, n_polls, servers, rules, block, records, area, end)
                 if best < rules.full:
@@ -238,6 +277,9 @@ def advance(  # type: ignore[no-untyped-def]
                     elif some_routers:
                         take_back(routers, server)
                     move_up(announced, server, code)
+                if by_work:
+                    single = code - (code & rules.last_level) + 1
+                    assign(dispatcher, server, now, size[item] * rules.slowness[single])
                 join(server, now, size[item], servers, rules, records, batch)
                 if some_announced:
                     write(announced, server, servers.due[server])

@@ -55,6 +55,8 @@ class JobPieces(NamedTuple):
     """As in the records, shape (piece, decile, 2)."""
     observations: Observations
     """Sums over observations, at equal times."""
+    longest: np.ndarray
+    """Observations in which some server had at least ``level`` jobs, shape (piece, 1, level)."""
 
     def with_levels(self, levels: int) -> "JobPieces":
         """Cut or pad to a number of levels."""
@@ -62,6 +64,7 @@ class JobPieces(NamedTuple):
             tails=first_levels(self.tails, levels),
             joins=first_levels(self.joins, levels),
             observations=self.observations.with_levels(levels),
+            longest=first_levels(self.longest, levels),
         )
 
     @property
@@ -110,6 +113,7 @@ def make_pieces(measured: Measured, fine: int, length: float, moments: bool) -> 
         records.moments,
         records.slowdown,
         _samples(measured.ends.astype(float), fine, moments),
+        by_piece(np.asarray(measured.ends.any(axis=1, keepdims=True))),
     )
 
 
@@ -207,8 +211,20 @@ def estimates(system: System, batches: JobPieces, controls: Controls | None) -> 
         sums, jobs = batches.slowdown[:, :, 1], batches.slowdown[:, :, 0]
         outputs["slowdown_mean"] = _ratio(sums, jobs, controls)
     outputs["sojourn_mean"] = sojourn_mean(batches, controls)
+    outputs |= _longest(batches, controls)
     seen = int(batches.arrivals.sum())
     return resolved(outputs, seen, unseen_share(None, seen))
+
+
+def _longest(batches: JobPieces, controls: Controls | None) -> dict[str, Estimate]:
+    """Estimate the law of the jobs at the fullest server, from observations."""
+    seen, taken = batches.longest[:, 0].astype(float), batches.observations.taken
+    tail = _ratio(seen, np.broadcast_to(taken[:, None], seen.shape), None)
+    tail.half_width[0] = 0.0  # every server has at least no job
+    return {
+        "longest_queue_tail": _cut(tail),
+        "longest_queue_mean": _ratio(seen[:, 1:].sum(axis=1), taken, controls),
+    }
 
 
 def _law(
@@ -257,6 +273,7 @@ def _occupancies(
         ),
         "blocking_probability": blocked,
         "joining_rate": _cut(batch_ratio(joins.astype(float), time)),
+        "pool_utilization": Estimate(*(part[:, 1] for part in tail)),
         "pool_share": _ratio(by_pool, np.broadcast_to(accepted[:, None], by_pool.shape), controls),
     }
 

@@ -11,6 +11,7 @@ from manyserver.model import System
 from manyserver.policies import Policy
 from manyserver.simulation.jobs.announced import make_announced
 from manyserver.simulation.jobs.disciplines import state_of
+from manyserver.simulation.jobs.dispatcher import drawing, make_dispatcher
 from manyserver.simulation.jobs.kernel import (
     ARRIVALS,
     DONE,
@@ -103,7 +104,7 @@ class JobReplica:
         seed: Sequence[int],
     ):
         # With messages apart, PULL knows idle servers and else looks at one, as with one router.
-        self.system, self.policy, self.sizes = system, policy.memoryless, sizes
+        self.system, self.policy, self.sizes = system, drawing(system, policy), sizes
         self.discipline = discipline
         self.n_servers = system.finite_servers
         self.polls = arrival_polls(system, self.policy)
@@ -127,6 +128,7 @@ class JobReplica:
         self.servers = kind.placed(system, sizes, jobs, levels, polls, at_start)
         self._use_levels(levels)
         self.routers = make_routers(policy, np.concatenate(jobs), at_start)
+        self.dispatcher = make_dispatcher(system, policy, self.servers, levels, at_start)
 
     def _draw_stream(self) -> None:
         gaps = self.generator.standard_exponential(CHUNK)
@@ -156,6 +158,7 @@ class JobReplica:
         self.now = now
         self.clock += shift
         self.servers.shift(self.levels, shift)
+        self.dispatcher.free[:] += shift
         self._use_levels(self.levels)
 
     @property
@@ -238,8 +241,8 @@ class JobReplica:
         progress = np.array([0, self.step, self.item])
         while True:
             state = advance(
-                self.servers, self.rules, self.announced, self.routers, self.polls, self.rng,
-                self.block, self.stream, done, records, progress,
+                self.servers, self.rules, self.announced, self.routers, self.dispatcher,
+                self.polls, self.rng, self.block, self.stream, done, records, progress,
             )  # fmt: skip
             self.step, self.item = int(progress[STEP]), int(progress[ITEM])
             if state == DONE:

@@ -88,6 +88,12 @@ class Servers(Protocol):
     def shift(self, levels: int, by: float) -> None:
         """Shift the origin of time, in place."""
 
+    def busy_until(self, levels: int, speed: np.ndarray) -> np.ndarray:
+        """Return when each server will be idle if nobody joins, shape (server,).
+
+        At an idle server that may be any time up to now.
+        """
+
     def promised(self, levels: int, now: float) -> float:
         """Return the time in the system after `now` of the jobs that are present.
 

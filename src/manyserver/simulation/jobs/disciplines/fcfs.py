@@ -74,6 +74,13 @@ class State(NamedTuple):
         self.due[:] += by
         self.rows[:] += by
 
+    def busy_until(self, levels: int, speed: np.ndarray) -> np.ndarray:
+        """Return when the last departure is that is to come."""
+        n = self.n_servers
+        ring = (np.arange(levels) - self.head[:n, None]) % levels
+        present = ring < jobs_present(self, levels)[:, None]
+        return np.asarray(np.where(present, self.table[:n], -np.inf).max(axis=1))
+
     def promised(self, levels: int, now: float) -> float:
         """Return the time until those leave who are present, which is counted as they arrive."""
         n = self.n_servers

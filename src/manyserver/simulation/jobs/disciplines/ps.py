@@ -85,6 +85,13 @@ class State(NamedTuple):
         self.table[:, 1] += by
         self._arrivals(levels)[:] += by
 
+    def busy_until(self, levels: int, speed: np.ndarray) -> np.ndarray:
+        """Add up what is left of all jobs."""
+        table = self.table[: self.n_servers]
+        present = np.arange(levels) < jobs_present(self, levels)[:, None]
+        left = np.where(present, table[:, HEADER : HEADER + levels] - table[:, :1], 0.0)
+        return np.asarray(table[:, 1] + left.sum(axis=1) / speed)
+
     def promised(self, levels: int, now: float) -> float:
         """Return minus the time since zero of the jobs present, which is not yet counted."""
         present = np.arange(levels) < jobs_present(self, levels)[:, None]
