@@ -95,8 +95,8 @@ def test_intervals_cover_the_exponent_and_the_coefficient(name: str) -> None:
                 told[key] = np.append(told[key], covered)
             else:
                 assert rate.note
-    for covered in told.values():
-        assert covered.mean() > 0.93 - 3.72 * math.sqrt(0.93 * 0.07 / covered.size)
+    for seen in told.values():
+        assert seen.mean() > 0.93 - 3.72 * math.sqrt(0.93 * 0.07 / seen.size)
     assert told["coefficient"].size > 300
     if name == "change of sign":
         # A fit that does not see the change has too few points left, or knows little.
