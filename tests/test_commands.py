@@ -7,13 +7,13 @@ import pytest
 from click.testing import CliRunner
 
 from manyserver.__main__ import main
-from manyserver.commands import SECTIONS, build, inspect, one_point, summary
+from manyserver.commands import SECTIONS, build, inspect, one_point, planning, summary
 
 COMMANDS = {str(one.name): one for commands in SECTIONS.values() for one in commands}
 
 
 def test_every_command_is_in_one_section() -> None:
-    modules = (build, inspect, one_point, summary)
+    modules = (build, inspect, one_point, planning, summary)
     assert sorted(COMMANDS) == sorted(name for one in modules for name in one.__all__)
     assert sum(map(len, SECTIONS.values())) == len(COMMANDS)
 

@@ -21,6 +21,7 @@ from manyserver.policies import Policy, policy
 from manyserver.policies.stability_limit import stability_limit
 from manyserver.simulate import simulate
 from manyserver.sizes import SizeLaw, size_law
+from manyserver.sizing import Target, cheapest_mix, fewest_servers, highest_load
 from manyserver.sojourn import sojourn_law
 from manyserver.version import __version__
 
@@ -35,14 +36,18 @@ __all__ = [
     "Pool",
     "SizeLaw",
     "System",
+    "Target",
     "TooManyStates",
     "UnstableSystem",
     "__version__",
+    "cheapest_mix",
     "compare",
     "disciplines",
     "exact",
+    "fewest_servers",
     "fixed_point",
     "halfin_whitt",
+    "highest_load",
     "mean_field",
     "policies",
     "policy",

@@ -7,7 +7,7 @@ names, units and coordinates, so that all results look the same.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -26,6 +26,7 @@ __all__ = [
     "QUANTILES",
     "REFINED",
     "SCHEMA",
+    "MeanName",
     "labelled",
 ]
 
@@ -217,6 +218,8 @@ DECILES = 10
 MOMENT_LEVELS = 12
 """Levels between which covariances are given."""
 
+MeanName = Literal["sojourn_mean", "jobs_per_server", "waiting_probability"]
+"""Variables of a point that every method has, from which figures and fits choose."""
 DIMENSIONS: dict[str, dict[str, str]] = {
     "quantile": {"units": "1", "symbol": "q", "long_name": "part of the jobs"},
     "duration": {"units": "time", "symbol": "t", "long_name": "length of a sojourn"},

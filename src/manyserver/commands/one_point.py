@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from manyserver.commands.base import say
+from manyserver.commands.values import POOLS, read_pool, read_values
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from manyserver.model import Pool, System
+    from manyserver.model import System
 
 __all__ = ["point"]
 
@@ -21,15 +22,7 @@ SHOWN = 5
 
 
 @click.command()
-@click.option(
-    "--pool",
-    "pools",
-    multiple=True,
-    default=["1,1"],
-    show_default=True,
-    metavar="FRACTION,SPEED[,BUFFER]",
-    help="A pool of servers, such as 1/2,2/3; once for each.",
-)
+@POOLS
 @click.option("--load", type=float, help="Arrival rate over the capacity.")
 @click.option("--arrival-rate", type=float, help="Arrival rate per server, instead of --load.")
 @click.option("--servers", type=int, help="Number of servers; their limit if left out.")
@@ -74,7 +67,7 @@ def point(
 
     try:
         system = _system(pools, load, arrival_rate, servers)
-        chosen = policy(policy_name, **_values("set", settings))
+        chosen = policy(policy_name, **read_values("set", settings))
         sizes, order = _service(law, shape, discipline)
         problem = DispatchingProblem(system, chosen, sizes, order)
         name = method_name or ("mean_field" if servers is None else "simulation")
@@ -86,7 +79,7 @@ def point(
             raise ValueError(f"method = {name!r}: does not apply to {where}")
         if sizes is not None and not method.takes_sizes:
             raise ValueError(f"method = {name!r}: knows exponential job sizes only")
-        asked = method.options_class(**_values("option", options))
+        asked = method.options_class(**read_values("option", options))
         method.check(problem, asked)
         if reason := method.skip_reason(problem, asked):
             raise ValueError(f"method = {name!r}: cannot compute this point: {reason}")
@@ -104,7 +97,7 @@ def _system(
 ) -> "System":
     from manyserver.model import System, exact_capacity
 
-    made = [_pool(text) for text in pools]
+    made = [read_pool(text) for text in pools]
     if (load is None) == (arrival_rate is None):
         raise ValueError("load, arrival-rate: give one of them")
     if load is not None:
@@ -112,16 +105,6 @@ def _system(
         arrival_rate = float(Fraction(repr(load)) * exact_capacity(made))
     assert arrival_rate is not None
     return System(arrival_rate, made, n_servers=servers)
-
-
-def _pool(text: str) -> "Pool":
-    from manyserver.model import Pool
-
-    parts = text.split(",")
-    if len(parts) not in (2, 3) or (len(parts) == 3 and not parts[2].strip().isdigit()):
-        raise ValueError(f"pool = {text!r}: must be FRACTION,SPEED or FRACTION,SPEED,BUFFER")
-    buffer = int(parts[2]) if len(parts) == 3 else None
-    return Pool(parts[0].strip(), parts[1].strip(), buffer=buffer)
 
 
 def _service(law: str | None, shape: tuple[str, ...], discipline: str | None) -> tuple[Any, Any]:
@@ -133,22 +116,8 @@ def _service(law: str | None, shape: tuple[str, ...], discipline: str | None) ->
         raise ValueError("size: needs --sizes")
     if law is None and discipline is None:
         return None, None
-    sizes = None if law is None else size_law(law, **_values("size", shape))
+    sizes = None if law is None else size_law(law, **read_values("size", shape))
     return checked_service(sizes, discipline)
-
-
-def _values(option: str, pairs: tuple[str, ...]) -> dict[str, Any]:
-    """Read ``NAME=VALUE``, with values as in JSON; what is not is text."""
-    found = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals:
-            raise ValueError(f"{option} = {pair!r}: must be NAME=VALUE")
-        try:
-            found[name] = json.loads(text)
-        except ValueError:
-            found[name] = text
-    return found
 
 
 def _as_json(result: "xr.Dataset") -> str:

@@ -21,6 +21,7 @@ from manyserver.fits.fluctuation import (
 )
 from manyserver.methods import Role
 from manyserver.statistics.rates import Rate, power_law
+from manyserver.variables import MeanName
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,7 +40,7 @@ EXPONENTS = {"bias": -1.0, "fluctuation": -0.5}
 class Options(FigureOptions):
     """What is drawn, and how."""
 
-    quantity: Literal["sojourn_mean", "jobs_per_server", "waiting_probability"] = "sojourn_mean"
+    quantity: MeanName = "sojourn_mean"
     """The variable whose bias is drawn."""
     show: tuple[Show, ...] = Field(default=("bias", "fluctuation"), min_length=1)
     """Rows of panels: the bias, and the standard deviation over time."""

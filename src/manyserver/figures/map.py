@@ -12,6 +12,7 @@ from manyserver.analysis.curves import method_of, points, rate_dimension
 from manyserver.analysis.messages import messages_at
 from manyserver.figures.base import FigureKind, FigureOptions, chosen, heading, x_label
 from manyserver.methods import METHOD, Role
+from manyserver.variables import MeanName
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -38,7 +39,7 @@ ALIKE = 1e-6
 class Options(FigureOptions):
     """What is drawn, and how."""
 
-    quantity: Literal["sojourn_mean", "jobs_per_server", "waiting_probability"] = "sojourn_mean"
+    quantity: MeanName = "sojourn_mean"
     """The variable that is drawn, or of which the least wins."""
     x: str | None = None
     """The horizontal axis: the swept one of `load` and `arrival_rate`, which is the default,

@@ -22,6 +22,7 @@ from manyserver.figures.base import (
     x_label,
 )
 from manyserver.methods import Role
+from manyserver.variables import MeanName
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -48,7 +49,7 @@ class Options(FigureOptions):
     `n_servers`, or an axis of the study's own."""
     curves: str = "policy"
     """What has a curve for each of its values: `policy`, `system`, or another such axis."""
-    quantity: Literal["sojourn_mean", "jobs_per_server", "waiting_probability"] = "sojourn_mean"
+    quantity: MeanName = "sojourn_mean"
     """The variable on the vertical axis."""
     n_servers: int | None = None
     """Number of servers of the simulations drawn; the largest if left out."""

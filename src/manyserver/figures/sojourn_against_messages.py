@@ -11,6 +11,7 @@ from manyserver.analysis.curves import method_of, rate_dimension
 from manyserver.analysis.messages import messages_at
 from manyserver.figures.base import Curve, FigureKind, FigureOptions, chosen, finite_servers, slices
 from manyserver.methods import METHOD, Role
+from manyserver.variables import MeanName
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,7 +34,7 @@ HEIGHT = 2.8
 class Options(FigureOptions):
     """What is drawn, and how."""
 
-    quantity: Literal["sojourn_mean", "jobs_per_server", "waiting_probability"] = "sojourn_mean"
+    quantity: MeanName = "sojourn_mean"
     """The variable on the vertical axis."""
     n_servers: int | None = None
     """Number of servers of the simulations drawn; the largest if left out."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from manyserver.fits.base import Fit, FitOptions
 from manyserver.fits.row import fit_row
 from manyserver.methods import METHOD, Role
 from manyserver.statistics.rates import Rate
+from manyserver.variables import MeanName
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -34,7 +35,7 @@ class Options(FitOptions):
     x: str | None = None
     """The axis along which policies cross: the swept one of `load` and `arrival_rate`, which is the
     default, or one of the study's own."""
-    quantity: Literal["sojourn_mean", "jobs_per_server", "waiting_probability"] = "sojourn_mean"
+    quantity: MeanName = "sojourn_mean"
     """The variable of which less is better."""
 
 

@@ -1,7 +1,7 @@
 """How fast a finite system approaches the limit: bias against number of servers."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from manyserver.fits.convergence import (
 )
 from manyserver.methods import Role
 from manyserver.statistics.rates import Rate, power_law
+from manyserver.variables import MeanName
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,7 +36,7 @@ EXPONENT = -1.0
 class Options(FitOptions, ConvergenceOptions):
     """What to fit."""
 
-    quantity: Literal["sojourn_mean", "jobs_per_server", "waiting_probability"] = "sojourn_mean"
+    quantity: MeanName = "sojourn_mean"
     """The variable whose bias is fitted."""
 
 

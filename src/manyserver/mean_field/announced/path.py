@@ -16,11 +16,10 @@ from functools import cache
 from typing import Literal
 
 import numpy as np
-import scipy
 
 from manyserver.mean_field.announced.law import Sliding, SlidingLaw
 from manyserver.mean_field.announced.order import Order
-from manyserver.mean_field.path import Path
+from manyserver.mean_field.path import Event, Path, event, in_order, integrate_piece
 from manyserver.model import System
 from manyserver.policies import Policy
 
@@ -37,7 +36,6 @@ MOST_CHANGES = 10_000
 Tolerances = tuple[float, float]
 """Relative and absolute error of a step."""
 Change = Literal["gone", "returning", ""]
-Event = Callable[[float, np.ndarray], float]
 
 
 def follow(
@@ -75,13 +73,13 @@ def follow(
         state = _hold(drift, drift.state(tails))
         time, state, states, change = _advance(drift, time, state, times[done:], tolerances)
         for passed in states:
-            path.tails[done] = tails = _tidy(drift.tails(passed))
+            path.tails[done] = tails = in_order(drift.tails(passed))
             path.joins[done] = drift.law.probabilities(tails)
             path.rates[done] = drift.law.rates(tails)
             done += 1
         if done == len(times):
             return path
-        tails = _tidy(drift.tails(state))
+        tails = in_order(drift.tails(state))
         if change == "gone":
             rank = _settle(drift_of, order, tails, rank + 1)
         elif change == "returning":
@@ -90,11 +88,6 @@ def follow(
         f"policy {policy.name}: the best announced servers changed {MOST_CHANGES} times until "
         f"time {time:g}"
     )
-
-
-def _tidy(tails: np.ndarray) -> np.ndarray:
-    """Undo what rounding did to the order of the tails."""
-    return np.minimum.accumulate(np.clip(tails, 0.0, 1.0), axis=1)
 
 
 def _fit(tails: np.ndarray, levels: int) -> np.ndarray:
@@ -143,47 +136,26 @@ def _advance(
         Whether the servers of the rank ran out, or more fall back than arrive, or neither: then
         another method goes on, or it is the last time.
     """
-    if time == times[-1]:
-        return time, state, state[None], ""
     law = drift.law
     last = law.rank == law.order.n_ranks
     # LSODA tries a method for smooth equations first, and takes too long to leave it if wrong.
     stiff = not last and bool(law.classes.sum() > 1) and law.mass(drift.tails(state)) < FEW
-    events: list[tuple[Change, Event]] = [("returning", _below(drift, law.remainder, -OVERSHOOT))]
+
+    def below(quantity: Callable[[np.ndarray], float], level: float, rises: bool = False) -> Event:
+        return event(lambda state: quantity(drift.tails(state)) - level, rises)
+
+    events: list[tuple[Change, Event]] = [("returning", below(law.remainder, -OVERSHOOT))]
     if not last:
-        events += [("gone", _below(drift, law.mass, level)) for level in (EMPTY, -OVERSHOOT)]
+        events += [("gone", below(law.mass, level)) for level in (EMPTY, -OVERSHOOT)]
         if law.classes.sum() > 1:
-            events.append(("", _below(drift, law.mass, 2 * FEW if stiff else FEW / 2, up=stiff)))
-    solution = scipy.integrate.solve_ivp(
-        lambda _, state: drift(state),
-        (time, times[-1]),
-        state,
-        method="Radau" if stiff else "LSODA",
-        jac=lambda _, state: drift.jacobian(state),
-        t_eval=times,
-        events=[event for _, event in events],
-        rtol=tolerances[0],
-        atol=tolerances[1],
+            events.append(("", below(law.mass, 2 * FEW if stiff else FEW / 2, rises=stiff)))
+    time, state, passed, which = integrate_piece(
+        drift,
+        drift.jacobian,
+        (time, state),
+        times,
+        [event for _, event in events],
+        tolerances,
+        "Radau" if stiff else "LSODA",
     )
-    if not solution.success:
-        raise RuntimeError(f"the mean-field equations were not integrated: {solution.message}")
-    assert solution.t_events is not None and solution.y_events is not None
-    change: Change = ""
-    for (kind, _), when, where in zip(events, solution.t_events, solution.y_events, strict=True):
-        if len(when):
-            time, state, change = float(when[0]), where[0], kind
-    passed = solution.y.T if len(solution.y) else np.empty((0, len(state)))
-    return time, state, passed, change
-
-
-def _below(
-    drift: Sliding, quantity: Callable[[np.ndarray], float], level: float, up: bool = False
-) -> Event:
-    """Return the event that a quantity falls below a level, or rises above it."""
-
-    def event(_: float, state: np.ndarray) -> float:
-        return quantity(drift.tails(state)) - level
-
-    event.terminal = True  # type: ignore[attr-defined]
-    event.direction = 1.0 if up else -1.0  # type: ignore[attr-defined]
-    return event
+    return time, state, passed, "" if which is None else events[which][0]

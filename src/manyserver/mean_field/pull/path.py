@@ -1,12 +1,9 @@
 """Trajectories of PULL, which slide along the states in which some routers have no messages."""
 
-from collections.abc import Callable
-
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
-from manyserver.mean_field.path import Path
+from manyserver.mean_field.path import Event, Path, event, in_order, integrate_piece
 from manyserver.mean_field.pull.flow import OVERSHOOT, RoutedFlow
 from manyserver.model import System
 from manyserver.outputs import occupancy
@@ -74,72 +71,36 @@ def follow_routers(
     state, time = flow.settle(flow.state(start, messages)), 0.0
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray, float]] = []
     for _ in range(MOST_EVENTS):
-        time, state, passed = _advance(flow, time, state, times[len(found) :], tolerances)
+        left = times[len(found) :]
+        time, state, passed, _ = integrate_piece(
+            lambda state: flow(0.0, state),
+            lambda state: flow.jacobian(0.0, state),
+            (time, state),
+            left,
+            _events(flow),
+            tolerances,
+        )
         for one in passed:
             idle, tails = flow.parts(one)
             random = flow.flows(one)[2] / system.arrival_rate
-            found.append((_tidy(tails), flow.joins(one), np.maximum(idle, 0.0), random))
+            found.append((in_order(tails), flow.joins(one), np.maximum(idle, 0.0), random))
         if len(found) == len(times):
             return _path(system, found, levels)
         state = flow.settle(state)
     raise RuntimeError(f"routers ran out of messages {MOST_EVENTS} times until time {time:g}")
 
 
-def _advance(
-    flow: RoutedFlow,
-    time: float,
-    state: np.ndarray,
-    times: np.ndarray,
-    tolerances: tuple[float, float],
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Integrate until routers become empty or fill again, or to the last of the times.
+def _events(flow: RoutedFlow) -> list[Event]:
+    """Return where routers become empty, or fill again."""
 
-    Returns
-    -------
-    time : float
-    state : numpy.ndarray
-        The last one.
-    passed : numpy.ndarray, shape (time passed, element)
-        States at those of `times` that were passed.
-    """
-    if time == times[-1]:
-        return time, state, state[None]
-
-    def filling(_: float, state: np.ndarray) -> float:
-        return flow.excess(flow.parts(state)[1]) - OVERSHOOT
-
-    def running_out(_: float, state: np.ndarray) -> float:
+    def left(state: np.ndarray) -> float:
         known = flow.parts(state)[0].sum(axis=0)
         return float(np.where(flow.empty, 1.0, known).min()) + OVERSHOOT
 
-    filling.direction, running_out.direction = 1.0, -1.0  # type: ignore[attr-defined]
-    events: list[Callable[[float, np.ndarray], float]] = [running_out]
-    if flow.empty.any():
-        events.append(filling)
-    for event in events:
-        event.terminal = True  # type: ignore[attr-defined]
-    solution = scipy.integrate.solve_ivp(
-        flow,
-        (time, times[-1]),
-        state,
-        method="LSODA",
-        jac=flow.jacobian,
-        t_eval=times,
-        events=events,
-        rtol=tolerances[0],
-        atol=tolerances[1],
-    )
-    if not solution.success:
-        raise RuntimeError(f"the mean-field equations were not integrated: {solution.message}")
-    for when, where in zip(solution.t_events or (), solution.y_events or (), strict=True):
-        if len(when):
-            time, state = float(when[0]), where[0]
-    return time, state, solution.y.T if len(solution.y) else np.empty((0, len(state)))
+    def excess(state: np.ndarray) -> float:
+        return flow.excess(flow.parts(state)[1]) - OVERSHOOT
 
-
-def _tidy(tails: np.ndarray) -> np.ndarray:
-    """Undo what rounding did to the order of the tails."""
-    return np.minimum.accumulate(np.clip(tails, 0.0, 1.0), axis=1)
+    return [event(left), *([event(excess, rises=True)] if flow.empty.any() else [])]
 
 
 def _path(
