@@ -1,7 +1,9 @@
 """Capacity planning against closed forms and brute force."""
 
+import doctest
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -114,3 +116,8 @@ def test_the_command() -> None:
     assert "type = 'x': must be SPEED,COST" in run(
         *two, "--at-most", "2", "--jobs", "1", "--type", "x"
     )
+
+
+def test_the_examples_of_the_page_are_true() -> None:
+    page = Path(__file__).parents[1] / "docs" / "planning.md"
+    assert doctest.testfile(str(page), module_relative=False).failed == 0
