@@ -79,7 +79,7 @@ FAMILIES: dict[str, tuple[Callable[[np.random.Generator, float], Sequence], floa
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_intervals_cover_the_exponent_and_the_coefficient(name: str) -> None:
-    """400 sequences; intervals that cover 93 % cover 88 % of them, but for one in 10,000 tests."""
+    """400 sequences; where intervals cover 93 %, one test in 10,000 fails."""
     family, order = FAMILIES[name]
     generator = np.random.default_rng((SEED, len(name)))
     told = {"exponent": np.zeros(0, dtype=bool), "coefficient": np.zeros(0, dtype=bool)}
@@ -95,20 +95,20 @@ def test_intervals_cover_the_exponent_and_the_coefficient(name: str) -> None:
                 told[key] = np.append(told[key], covered)
             else:
                 assert rate.note
-    assert told["coefficient"].size > 200
-    assert told["coefficient"].mean() > 0.88
+    for seen in told.values():
+        assert seen.mean() > 0.93 - 3.72 * math.sqrt(0.93 * 0.07 / seen.size)
+    assert told["coefficient"].size > 300
     if name == "change of sign":
-        # A fit that does not see the change has too few points left, and knows nothing.
-        assert told["exponent"].size < 200
+        # A fit that does not see the change has too few points left, or knows little.
+        assert 50 < told["exponent"].size < 200
     else:
         assert told["exponent"].size > 300
-        assert told["exponent"].mean() > 0.88
 
 
 def test_power_law_without_errors_is_exact_on_exact_data() -> None:
     rate = power_law(SERVERS, -3.0 / SERVERS)
     assert rate.estimate == pytest.approx(-1.0, abs=1e-9)
-    assert rate.standard_error < 1e-4
+    assert rate.standard_error < 5e-4
     assert rate.prefactor == pytest.approx(-3.0, rel=1e-6)
     assert rate.window == (10.0, 1000.0)
     assert rate.n_points == SERVERS.size

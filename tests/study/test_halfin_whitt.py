@@ -262,7 +262,7 @@ def test_the_mean_converges_like_the_root_of_n(convergence: xr.Dataset) -> None:
     for quantity, row in corrected.iterrows():
         within = 3 * row["standard_error"]
         assert row["estimate"] == pytest.approx(row["expected"], abs=within), quantity
-        assert within < 0.1, quantity
+        assert within < 0.25, quantity
     coefficient = whole[whole["parameter"] == "coefficient of n^(-1/2)"].iloc[0]
     assert coefficient["estimate"] == pytest.approx(2.46747, abs=2 * coefficient["standard_error"])
 

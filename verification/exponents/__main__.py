@@ -16,7 +16,13 @@ from scipy.stats import norm
 LEVEL = 0.05
 SHOWN = ["study", "fit", "quantity", "parameter", "estimate", "standard_error", "expected", "z"]
 GUESS = "is a guess"
-PARAMETERS = ("exponent", "decay per server")
+PARAMETERS = (
+    "exponent",
+    "decay per server",
+    "coefficient of 1/N",
+    "coefficient of 1/n",
+    "growth per level",
+)
 
 
 def rows(results: Path) -> pd.DataFrame:
@@ -35,7 +41,7 @@ def rows(results: Path) -> pd.DataFrame:
 
 def too_far(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows that Holm's procedure rejects."""
-    proven = table[np.isfinite(table["z"]) & ~table["note"].fillna("").str.contains(GUESS)]
+    proven = table[table["z"].notna() & ~table["note"].fillna("").str.contains(GUESS)]
     chances = 2 * norm.sf(proven["z"].abs())
     order = np.argsort(chances)
     allowed = LEVEL / (len(order) - np.arange(len(order)))

@@ -114,12 +114,11 @@ class DecayFit(Fit[Options]):
                         rate = leading_coefficient(*data)
                         told.append(("coefficient of 1/n", rate, expected.coefficient))
                     name = f"{quantity} - limit" if quantity == SOJOURN else quantity
-                    if expected.is_guess:
-                        told = [(key, _with_guess(rate), value) for key, rate, value in told]
                     for parameter, rate, value in told:
+                        guessed = parameter in expected.guessed
                         yield fit_row(
                             curve,
-                            rate,
+                            _with_guess(rate) if guessed else rate,
                             method=method,
                             quantity=name,
                             parameter=parameter,
@@ -172,13 +171,13 @@ class Theory:
         Exponent of n before it.
     exponent, coefficient : float
         With several routers, the exponent of n; and the coefficient, if that is -1.
-    is_guess : bool
-        Whether the exponent is not proven.
+    guessed : tuple of str
+        Which of these are not proven.
     """
 
     def __init__(self, system: System, chosen: Policy | None, quantity: str):
         self.decay = self.exponent = self.coefficient = np.nan
-        self.is_guess = False
+        self.guessed: tuple[str, ...] = ()
         self.power = PREFACTOR
         if chosen is None:
             return
@@ -187,6 +186,8 @@ class Theory:
         coefficient = told.get(f"{quantity}_correction", np.nan)
         if coefficient > 0:
             self.exponent, self.coefficient = EXPONENT, coefficient
+            if chosen.n_routers > 2:
+                self.guessed = ("coefficient of 1/n",)
         buffers = [pool.buffer for pool in system.pools if pool.buffer is not None]
         if quantity == BLOCKING and buffers and min(buffers) > 1:
             # Heuristic. A server fills up if other random arrivals hit it within its service. With
@@ -194,7 +195,7 @@ class Theory:
             # several, a router is empty for a part n**-0.5 of the time near when it is empty.
             self.power -= min(buffers) - 1
             if told and np.isnan(self.decay):
-                self.is_guess = True
+                self.guessed = ("exponent",)
                 self.exponent = EXPONENT - (min(buffers) - 1) / 2
 
 

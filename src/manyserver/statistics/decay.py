@@ -99,9 +99,9 @@ def decay(
     >>> found = decay(n, 0.3 * np.exp(-0.05 * n))
     >>> found.law, round(found.rate.estimate, 4)
     ('exponential', 0.05)
-    >>> found = decay(n, [3e-1, 1.5e-1, 7.5e-2, 0, 0], [1e-3, 1e-3, 1e-3, np.nan, np.nan])
+    >>> found = decay(n, [4e-1, 2e-1, 1e-1, 5e-2, 0], [1e-4, 1e-4, 1e-4, 1e-4, np.nan])
     >>> found.law, round(found.rate.estimate, 2), found.rate.excluded
-    ('power', -1.0, (80.0, 160.0))
+    ('power', -1.0, (160.0,))
     """
     places, values, errors, note = resolved(x, y, standard_errors)
     notes = [note]

@@ -22,12 +22,14 @@ import numpy as np
 
 __all__ = ["Extrapolation", "averaged", "extrapolate"]
 
-SHRINKING = 0.8
+SHRINKING = 0.9
 """Variance of a coefficient of the series, relative to the one before (rho)."""
-SIZES = np.geomspace(0.5, 10, 24)
-"""Sizes of the series at the first point. A smaller one is not told from noise, and one that is
-taken for granted to be small makes errors too small."""
-TRUST = 0.25
+SMALL = 0.5
+"""Size of the series with which laws are compared."""
+SIZES = np.append(SMALL, np.geomspace(1, 10, 20))
+"""Sizes of the series at the first point. One below 1 is not told from noise, and would make errors
+too small if it were believed: it has no weight in the average."""
+TRUST = 0.1
 """Power with which the probability of the data counts for a size: series of real laws, with a
 crossover for instance, are no random functions, and say less about themselves than these would."""
 NOISES = np.geomspace(1e-11, 1e-2, 19)
@@ -131,6 +133,7 @@ def extrapolate(
     best = evidence.max()
     likelihood = np.exp(evidence - best)
     weights = likelihood ** (1.0 if errors is None else TRUST) / (1 + size)
+    weights[size == SMALL] = 0.0
     weights /= weights.sum()
     mean = weights @ parameters
     spread = weights @ (variances + (parameters - mean) ** 2)
@@ -145,5 +148,5 @@ def extrapolate(
         values=law,
         chi_square=float(weights @ (rest**2).sum(axis=1)),
         freedom=values.size - terms.shape[1],
-        log_evidence=float(np.logaddexp.reduce(evidence[size == SIZES[0]])),
+        log_evidence=float(np.logaddexp.reduce(evidence[size == SMALL])),
     )

@@ -7,6 +7,7 @@ and what is not known of these terms. Where a fit cannot tell, it says so in wor
 changes its sign, or if the following terms may still be large at the largest system.
 """
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -155,7 +156,8 @@ def coefficient(
     Returns
     -------
     Rate
-        As by :func:`power_law`, but `y` may change its sign where `x` is small.
+        As by :func:`power_law`, but `y` may change its sign where `x` is small: then the series is
+        added to c, and else it is a factor, whose logarithm is a series.
 
     Raises
     ------
@@ -172,9 +174,16 @@ def coefficient(
     if points.reason:
         return no_rate(points, points.reason)
     scaled = points.y * points.x**power
-    unit = scaled[-1]
-    errors = None if points.errors is None else points.errors * points.x**power / abs(unit)
+    errors = None if points.errors is None else points.errors * points.x**power
     terms = np.ones((scaled.size, 1))
+    if points.one_sign:
+        positive = dataclasses.replace(points, y=scaled, errors=errors)
+        found = averaged([positive_fit(terms, positive, one) for one in _orders(order)])
+        unit = math.copysign(math.exp(found.parameters[0]), scaled[0])
+        rate = rate_of(points, found, 0, order, unit=unit)
+        return rate if math.isnan(rate.estimate) else dataclasses.replace(rate, estimate=unit)
+    unit = scaled[-1]
+    errors = None if errors is None else errors / abs(unit)
     found = averaged(
         [extrapolate(terms, scaled / unit, errors, points.closeness(one)) for one in _orders(order)]
     )
