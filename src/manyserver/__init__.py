@@ -24,6 +24,7 @@ from manyserver.sizes import SizeLaw, size_law
 from manyserver.sizing import Target, cheapest_mix, fewest_servers, highest_load
 from manyserver.sojourn import sojourn_law
 from manyserver.statistics.erlang import erlang_b, erlang_c, staffing
+from manyserver.transient import transient
 from manyserver.version import __version__
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ __all__ = [
     "sojourn_law",
     "stability_limit",
     "staffing",
+    "transient",
 ]
 
 

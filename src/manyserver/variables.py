@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CORRECTION",
     "DECILES",
+    "DEVIATION",
     "DIFFERENCE",
     "DIMENSIONS",
     "MOMENT_LEVELS",
@@ -32,6 +33,8 @@ __all__ = [
 
 CORRECTION = "_correction"
 """Suffix of the coefficient c of 1/N in a variable, x_N = x + c/N with N servers."""
+DEVIATION = "_deviation"
+"""Suffix of the standard deviation of a variable over replications."""
 DIFFERENCE = "_difference"
 """Suffix of the difference of a variable from that of another run."""
 REFINED = "_refined"
@@ -218,6 +221,7 @@ SCHEMA = Schema(
     _VARIABLES,
     {
         HALF_WIDTH: Suffix("95 % half-width", Purpose.HALF_WIDTH),
+        DEVIATION: Suffix("standard deviation over replications"),
         DIFFERENCE: Suffix("difference from another run"),
         CORRECTION: Suffix("coefficient of 1/N, N servers"),
         REFINED: Suffix("mean field with the 1/N correction"),

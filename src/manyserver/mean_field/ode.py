@@ -21,7 +21,7 @@ from manyserver.variables import labelled
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["mean_field"]
+__all__ = ["checked_times", "mean_field", "start_tails"]
 
 TOLERANCES = (1e-10, 1e-13)
 """Relative and absolute error of a step."""
@@ -82,8 +82,8 @@ def mean_field(
     array([0.    , 0.3199, 0.6328])
     """
     check_fit(system, policy)
-    grid = _checked_times(times)
-    tails = _start_tails(system, policy, start)
+    grid = checked_times(times)
+    tails = start_tails(system, policy, start)
     integrate = regime_of(system, policy).integrator(tails, getattr(start, "router_idle", None))
     all_levels = most_levels(system)
     levels = FEWEST_LEVELS
@@ -99,7 +99,8 @@ def mean_field(
     raise RuntimeError(f"start: the tails do not stay below {TOP_TAIL} within {MOST_LEVELS} levels")
 
 
-def _checked_times(times: ArrayLike) -> np.ndarray:
+def checked_times(times: ArrayLike) -> np.ndarray:
+    """Return times as an array, or raise ValueError."""
     allowed = "finite, increasing and not negative"
     grid = np.atleast_1d(checked_array("times", times, allowed))
     if (
@@ -113,9 +114,10 @@ def _checked_times(times: ArrayLike) -> np.ndarray:
     return grid
 
 
-def _start_tails(
+def start_tails(
     system: System, policy: Policy, start: str | System | xr.Dataset | ArrayLike
 ) -> np.ndarray:
+    """Return the queue tails that a start stands for, shape (pool, level), or raise ValueError."""
     if isinstance(start, str):
         if start != "empty":
             raise ValueError(
