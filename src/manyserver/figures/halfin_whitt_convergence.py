@@ -14,7 +14,6 @@ from manyserver.fits.halfin_whitt_rates import (
     deviations,
     expected_exponent,
     exponent,
-    next_order,
     small_exponent,
 )
 from manyserver.methods import Role
@@ -157,8 +156,7 @@ def _draw_deviation(axes: "Axes", cube: "xr.Dataset", panel: Panel, looks: "list
             marks.joined(axes, exact, look)
             if panel == "kolmogorov":
                 _draw_asymptote(axes, here, exact, look)
-            servers, values, errors = series
-            rate = exponent(servers, values, errors, next_order(here, quantity))
+            rate = exponent(here, quantity, series)
             if np.isfinite(rate.estimate):
                 text = with_error(rate.estimate, rate.standard_error)
                 if panel == "kolmogorov":

@@ -30,7 +30,6 @@ __all__ = [
     "deviations",
     "expected_exponent",
     "exponent",
-    "next_order",
 ]
 
 EXPONENT = -0.5
@@ -93,14 +92,12 @@ class HalfinWhittRatesFit(ConvergenceFit[Options]):
                 series = deviations(curve, quantity, method, limit)
                 if series is None:
                     continue
-                order = next_order(curve, quantity)
-                told = [("exponent", exponent(*series, order), expected_exponent(curve, quantity))]
+                rate = exponent(curve, quantity, series)
+                told = [("exponent", rate, expected_exponent(curve, quantity))]
                 if quantity == MEAN:
-                    rate = coefficient(*series, power=0.5, order=order)
+                    rate = coefficient(*series, power=0.5, order=next_order(curve, quantity))
                     told.append(("coefficient of n^(-1/2)", rate, np.nan))
                 for parameter, rate, expected in told:
-                    if quantity == ATOM:
-                        rate = _beside_asymptote(rate, curve, *series[:2])
                     yield fit_row(
                         curve,
                         rate,
@@ -173,15 +170,14 @@ def next_order(curve: "xr.Dataset", quantity: str) -> float:
     return -EXPONENT
 
 
-def exponent(
-    servers: np.ndarray, values: np.ndarray, errors: np.ndarray | None, order: float = -EXPONENT
-) -> Rate:
-    """Fit ``a * n**b * (1 + series in n**-order)``."""
-    rate = power_law(servers, values, errors, order=order)
-    if not np.isnan(values).any():
-        return rate
-    notes = [rate.note, "some n left out, where the cut of the chain is felt"]
-    return dataclasses.replace(rate, note="; ".join(note for note in notes if note))
+def exponent(curve: "xr.Dataset", quantity: str, series: Series) -> Rate:
+    """Fit ``a * n**b * (1 + series in n**-order)``, and say what stands against it."""
+    servers, values, errors = series
+    rate = power_law(servers, values, errors, order=next_order(curve, quantity))
+    if np.isnan(values).any():
+        notes = [rate.note, "some n left out, where the cut of the chain is felt"]
+        rate = dataclasses.replace(rate, note="; ".join(note for note in notes if note))
+    return _beside_asymptote(rate, curve, servers, values) if quantity == ATOM else rate
 
 
 def _beside_asymptote(
