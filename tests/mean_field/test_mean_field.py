@@ -138,7 +138,7 @@ def test_necessary_identity_of_scheme_1(load: float, d: list[int]) -> None:
 def test_the_order_of_the_pools_makes_no_difference(policy: Policy) -> None:
     order = [2, 0, 1]
     parameters = dict(policy.parameters)
-    for name in ("d", "probabilities"):
+    for name in ("d", "probabilities", "weights"):
         value = parameters.get(name)
         if isinstance(value, list):
             parameters[name] = [value[pool] for pool in order]
