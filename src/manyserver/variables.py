@@ -55,6 +55,12 @@ _VARIABLES = {
         (), "1", "P_w", "probability that an arrival joins a busy server"
     ),
     "blocking_probability": Variable((), "1", "P_b", "probability that an arrival is lost"),
+    "stability_limit": Variable(
+        (),
+        "1",
+        r"\rho^*",
+        "largest stable load of the policy",
+    ),
     "messages_per_job": Variable(
         (), "1", "m", "messages between servers and dispatcher per accepted job"
     ),

@@ -389,3 +389,13 @@ def test_long_labels_leave_room_for_the_panels(kind: str, label: str, cube_of: M
     more = {"baseline": labels[0]} if kind == "sojourn_against" else {}
     figure = figures.draw(kind, cube, {"width": "column", **more})
     assert all(axes.get_window_extent().width > 0.1 * figure.dpi for axes in figure.axes)
+
+
+def test_the_stability_limit_has_no_rate(swept: xr.Dataset) -> None:
+    limit = xr.DataArray([[[1.0, 1.0], [0.4, 0.8]]], dims=("system", "policy", "d"))
+    cube = swept.assign_coords(stability_limit=limit)
+    figure = figures.draw("sojourn_against", cube, {"x": "d", "quantity": "stability_limit"})
+    (axes,) = figure.axes
+    lines = [np.asarray(line.get_ydata()).tolist() for line in axes.get_lines()]
+    assert [[1.0, 1.0], [0.4, 0.8]] == [line for line in lines if line]
+    assert axes.get_ylabel() == r"Largest stable load of the policy, $\rho^*$"

@@ -21,7 +21,7 @@ from manyserver.figures.base import (
     shortened,
     x_label,
 )
-from manyserver.methods import Role
+from manyserver.methods import METHOD, Role
 from manyserver.variables import MeanName
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class Options(FigureOptions):
     `n_servers`, or an axis of the study's own."""
     curves: str = "policy"
     """What has a curve for each of its values: `policy`, `system`, or another such axis."""
-    quantity: MeanName = "sojourn_mean"
-    """The variable on the vertical axis."""
+    quantity: MeanName | Literal["stability_limit"] = "sojourn_mean"
+    """The variable on the vertical axis; a stability limit is that of the load."""
     n_servers: int | None = None
     """Number of servers of the simulations drawn; the largest if left out."""
     baseline: str | None = None
@@ -91,6 +91,11 @@ class SojournAgainstFigure(FigureKind[Options]):
             if x == SERVERS
             else study.lacks(Role.LIMIT, Role.SIMULATION)
         )
+        if options.quantity == "stability_limit" and {x, options.curves} & {
+            SERVERS,
+            study.rate_axis,
+        }:
+            yield "an axis of the study's own as x for the stability limit"
         if options.curves == x:
             yield f"another axis for its curves than {x}"
         if options.deviation:
@@ -129,13 +134,17 @@ class SojournAgainstFigure(FigureKind[Options]):
                 allowed = ", ".join(known)
                 raise ValueError(f"{name} = {axis!r}: is not in the cube; must be one of {allowed}")
         cube = chosen(cube, options, keep=own_axes(cube))
+        # What no method computes does not depend on the rate, either.
+        computed = METHOD in cube[options.quantity].dims if options.quantity in cube else True
+        if not computed:
+            cube = cube.isel({rate_dimension(cube): 0})
         looks = _looks(cube, x, options.curves)
         several = SERVERS in (x, options.curves)
         n_servers = None if several else finite_servers(cube, options.n_servers)
         fixed = [
             axis
             for axis in ("system", "policy", rate_dimension(cube), *own_axes(cube))
-            if axis not in (x, options.curves)
+            if axis in cube.dims and axis not in (x, options.curves)
         ]
         panels = [
             (here, curves)
@@ -187,6 +196,7 @@ class SojournAgainstFigure(FigureKind[Options]):
         lines_of = {curve.look.label for curve in drawn if curve.limit.known.x.size}
         markers_of = {curve.look.label for curve in drawn if curve.simulated.known.x.size}
         meanings = legends.method_entries(bool(lines_of), bool(markers_of), n_servers)
+        meanings = meanings if computed else []
         if options.deviation:
             meanings += [legends.slope_entry(-1), *[legends.upper_bound_entry()] * bounds]
         legends.legend(

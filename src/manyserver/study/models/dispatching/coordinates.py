@@ -31,7 +31,6 @@ OF_PARTS = (
     "discipline",
     "size_scv",
     "measured_mean",
-    "stability_limit",
 )
 OF_POINTS = ("point_id", "point_seed", "status", "reason")
 
@@ -145,12 +144,6 @@ def stability(
     policies: Mapping[str, Spread[Policy]],
 ) -> dict[str, Any]:
     """Return the load up to which every policy can serve every system."""
-    told = {
-        "units": "1",
-        "symbol": r"\rho^*",
-        "long_name": "load from which on the policy is unstable; not known if servers announce "
-        "themselves",
-    }
     used = {dim for part in systems.values() for dim in part.dims}
     used |= {dim for part in policies.values() for dim in part.dims}
     dims = tuple(dim for dim in axes.values if dim in used)
@@ -164,7 +157,8 @@ def stability(
         for pools in systems.values()
     ]
     shape = (len(systems), len(policies), *(len(axes.values[dim]) for dim in dims))
-    return {"stability_limit": (("system", "policy", *dims), np.reshape(found, shape), told)}
+    described = SCHEMA.lookup("stability_limit").attributes
+    return {"stability_limit": (("system", "policy", *dims), np.reshape(found, shape), described)}
 
 
 def _limit(pools: tuple[Pool, ...], policy: Policy) -> float:
