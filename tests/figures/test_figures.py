@@ -397,5 +397,5 @@ def test_the_stability_limit_has_no_rate(swept: xr.Dataset) -> None:
     figure = figures.draw("sojourn_against", cube, {"x": "d", "quantity": "stability_limit"})
     (axes,) = figure.axes
     lines = [np.asarray(line.get_ydata()).tolist() for line in axes.get_lines()]
-    assert [[1.0, 1.0], [0.4, 0.8]] == [line for line in lines if line]
+    assert [line for line in lines if line] == [[1.0, 1.0], [0.4, 0.8]]
     assert axes.get_ylabel() == r"Largest stable load of the policy, $\rho^*$"

@@ -22,7 +22,6 @@ from manyserver.figures.base import (
     x_label,
 )
 from manyserver.methods import METHOD, Role
-from manyserver.variables import MeanName
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,7 +48,9 @@ class Options(FigureOptions):
     `n_servers`, or an axis of the study's own."""
     curves: str = "policy"
     """What has a curve for each of its values: `policy`, `system`, or another such axis."""
-    quantity: MeanName | Literal["stability_limit"] = "sojourn_mean"
+    quantity: Literal[
+        "sojourn_mean", "jobs_per_server", "waiting_probability", "stability_limit"
+    ] = "sojourn_mean"
     """The variable on the vertical axis; a stability limit is that of the load."""
     n_servers: int | None = None
     """Number of servers of the simulations drawn; the largest if left out."""
@@ -249,6 +250,8 @@ def _curves(
         else:
             limit = read(curve, options.quantity, x, Role.LIMIT, np.inf)
             simulated = read(curve, options.quantity, x, Role.SIMULATION, n_servers or np.nan)
+            if options.quantity in curve and METHOD not in curve[options.quantity].dims:
+                simulated = simulated.at(np.zeros(simulated.x.size, dtype=bool))
         if limit.known.x.size or simulated.known.x.size:
             found.append(_Drawn(look, limit, simulated))
     return found
