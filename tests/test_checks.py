@@ -23,6 +23,7 @@ OF_A_SYSTEM = [
     "relaxation_time",
     "simulate",
     "sojourn_law",
+    "transient",
 ]
 
 
@@ -72,7 +73,7 @@ def test_long_values_are_cut() -> None:
 
 @pytest.mark.parametrize("name", OF_A_SYSTEM)
 def test_swapped_and_wrong_arguments(name: str) -> None:
-    times = [[0.0, 1.0]] if name == "mean_field" else []
+    times = [[0.0, 1.0]] if name in ("mean_field", "transient") else []
     of: Callable[..., object] = getattr(ms, name)
     with pytest.raises(ValueError, match=r"system = SQ\(.*: must be a System"):
         of(POLICY, SYSTEM, *times)
@@ -90,6 +91,25 @@ def test_every_function_of_a_system_is_tried() -> None:
     assert set(taking) == set(OF_A_SYSTEM)
     with pytest.raises(ValueError, match="system = 'x': must be a System"):
         ms.compare("x", [POLICY, POLICY])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("pools", ["x", None, SYSTEM, []])
+def test_what_is_no_list_of_pools(pools: object) -> None:
+    target = ms.Target("sojourn_mean", 2)
+    for call in (
+        lambda: ms.stability_limit(pools, POLICY),  # type: ignore[arg-type]
+        lambda: ms.highest_load(pools, POLICY, target),  # type: ignore[arg-type]
+        lambda: ms.fewest_servers(pools, POLICY, target, 1.0),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ValueError, match=r"^pools.*must be a"):
+            call()
+    one = [ms.Pool(1, 1)]
+    with pytest.raises(ValueError, match="policy = 'sq': must be a policy"):
+        ms.stability_limit(one, "sq")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="policy = 'sq': must be a policy"):
+        ms.highest_load(one, "sq", target)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="target = 2: must be a Target"):
+        ms.highest_load(one, POLICY, 2)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

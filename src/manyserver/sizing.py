@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
-from manyserver.checks import checked_count, checked_number
+from manyserver.checks import checked_count, checked_kind, checked_number
 from manyserver.model import Pool, System, UnstableSystem, exact_capacity
-from manyserver.policies import Policy
+from manyserver.policies import Policy, check_fit
 
 __all__ = [
     "Answer",
@@ -193,6 +193,8 @@ def _measure(
     from manyserver.mean_field import fixed_point
     from manyserver.simulate import simulate
 
+    check_fit(System(1e-9, pools, n_servers), policy)
+    checked_kind("target", target, Target, "a Target")
     capacity = float(exact_capacity(pools))
     found: dict[float, tuple[float, float]] = {}
 
@@ -256,6 +258,7 @@ def fewest_servers(
     (62, True)
     """
     rate = checked_number("arrival_rate", arrival_rate)
+    pools = System(1e-9, pools).pools
     unit = math.lcm(*(pool.fraction.denominator for pool in pools))
     capacity = float(exact_capacity(pools))
     limit = highest_load(pools, policy, target).value

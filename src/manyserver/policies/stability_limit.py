@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from manyserver.model import Pool, System, UnstableSystem, exact_capacity
-from manyserver.policies.base import Policy
+from manyserver.policies.base import Policy, check_fit
 
 __all__ = ["stability_limit"]
 
@@ -46,6 +46,7 @@ def stability_limit(pools: Sequence[Pool], policy: Policy) -> float:
     >>> stability_limit(pools, policy("scheme1", d=(2, 2)))
     1.0
     """
+    check_fit(System(1e-9, pools), policy)
     capacity = float(exact_capacity(pools))
 
     def is_stable(load: float) -> bool:
