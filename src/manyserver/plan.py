@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -35,6 +35,7 @@ __all__ = ["SUMMARIES", "Plan", "mark"]
 SUMMARIES = ("claims.csv", "claims.md", "report.html")
 """Files that are made of all studies that are built, below the folder of results."""
 
+T = TypeVar("T")
 OF_METHODS = ("methods", "method", "limit")
 """Options of figures and fits that name methods of the study."""
 
@@ -154,10 +155,7 @@ class Plan:
             If the study has no figure of this title.
         """
         items = {item.title: item for item in self.study(study).config.figures}
-        if title not in items:
-            told = f"study {study}: there is no figure {shown(title)}"
-            raise ConfigError([f"{told}; {suggestion(title, items)}"])
-        item = items[title]
+        item = _named(items, "figure", title, study)
         return item.kind, figures.load(item.kind).options_class(**item.options)
 
     def figure_titles(self, study: str) -> list[str]:
@@ -180,10 +178,7 @@ class Plan:
             If the study has no table of this name.
         """
         items = {item.name: item for item in self.study(study).config.tables}
-        if name not in items:
-            told = f"study {study}: there is no table {shown(name)}"
-            raise ConfigError([f"{told}; {suggestion(name, items)}"])
-        return items[name]
+        return _named(items, "table", name, study)
 
     def table_names(self, study: str) -> list[str]:
         """Return the names of all tables of a study."""
@@ -250,6 +245,13 @@ class Plan:
 def mark(settings: str, code: str) -> str:
     """Return two short digests, for Snakemake to say which of the two changed."""
     return f"settings #{digest(settings)[:8]} code #{code[:8]}"
+
+
+def _named(items: Mapping[str, T], word: str, name: str, study: str) -> T:
+    if name not in items:
+        told = f"study {study}: there is no {word} {shown(name)}"
+        raise ConfigError([f"{told}; {suggestion(name, items)}"])
+    return items[name]
 
 
 def _check_kinds(study: Study) -> None:

@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from typing import get_args
 
 from manyserver.checks import checked_count, checked_kind, checked_number
 from manyserver.model import Pool, System, UnstableSystem, exact_capacity
 from manyserver.policies import Policy, check_fit
+from manyserver.variables import MeanName
 
 __all__ = [
     "Answer",
@@ -19,7 +21,6 @@ __all__ = [
     "highest_load",
 ]
 
-QUANTITIES = ("sojourn_mean", "jobs_per_server", "waiting_probability")
 LOAD_ERROR = 1e-7
 """Of the highest load in the limit."""
 NEXT_TO_ONE = 1 - 1e-6
@@ -51,8 +52,8 @@ class Target:
     at_most: float
 
     def __post_init__(self) -> None:
-        if self.quantity not in QUANTITIES:
-            allowed = ", ".join(QUANTITIES)
+        if self.quantity not in get_args(MeanName):
+            allowed = ", ".join(get_args(MeanName))
             raise ValueError(f"quantity = {self.quantity!r}: must be one of {allowed}")
         checked_number("at_most", self.at_most)
 

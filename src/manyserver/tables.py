@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manyserver.analysis.axes import at_values, named
+from manyserver.analysis.axes import at_values, written
 from manyserver.analysis.curves import half_width, method_of, rate_dimension, select
 from manyserver.analysis.rounding import with_error
 from manyserver.methods import METHOD, Role
@@ -111,7 +111,7 @@ def _label(cube: "xr.Dataset", axis: str, place: int) -> str:
         return str(value)
     if axis == "n_servers":
         return "limit" if np.isinf(value) else f"{value:.0f}"
-    return named(cube, axis, float(value)).strip("$").split(" = ")[1]
+    return written(cube, axis, float(value))
 
 
 def to_csv(table: "pd.DataFrame") -> "pd.DataFrame":

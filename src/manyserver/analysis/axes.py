@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manyserver.analysis.curves import rate_dimension, select
+from manyserver.study.config.axes import untitled
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["at_values", "named", "own_axes", "side_by_side", "spread_out", "title"]
+__all__ = ["at_values", "named", "own_axes", "side_by_side", "spread_out", "title", "written"]
 
 LARGEST_DENOMINATOR = 30
 """Ratios with smaller ones are written as ratios."""
@@ -26,18 +27,21 @@ def title(cube: "xr.Dataset", axis: str) -> str:
     """Return the label of an axis for figures: what it is, and its symbol."""
     told = cube[axis].attrs
     words, symbol = told.get("long_name", axis), told.get("symbol", axis)
-    if words == f"axis {axis} of the study":
+    if words == untitled(axis):
         return f"${symbol}$"
     return f"{words[0].upper()}{words[1:]}, ${symbol}$"
 
 
+def written(cube: "xr.Dataset", axis: str, value: float) -> str:
+    """Write a value of an axis, as ``3/2``; rates and loads are decimal numbers."""
+    near = Fraction(float(value)).limit_denominator(LARGEST_DENOMINATOR)
+    ratio = axis != rate_dimension(cube) and abs(float(near) - value) < 1e-12 * abs(value)
+    return str(near) if ratio else f"{value:.6g}"
+
+
 def named(cube: "xr.Dataset", axis: str, value: float) -> str:
     """Write a value of an axis with its symbol, as ``$r = 3/2$``."""
-    near = Fraction(float(value)).limit_denominator(LARGEST_DENOMINATOR)
-    text = str(near) if abs(float(near) - value) < 1e-12 * abs(value) else f"{value:.6g}"
-    if axis == rate_dimension(cube):
-        text = f"{value:.6g}"
-    return f"${cube[axis].attrs.get('symbol', axis)} = {text}$"
+    return f"${cube[axis].attrs.get('symbol', axis)} = {written(cube, axis, value)}$"
 
 
 def at_values(cube: "xr.Dataset", at: Mapping[str, Iterable[Any]]) -> "xr.Dataset":

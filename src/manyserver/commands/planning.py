@@ -1,12 +1,13 @@
 """The command for capacity planning."""
 
 import math
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from manyserver.commands.base import say
 from manyserver.commands.values import POOLS, read_pool, read_values
+from manyserver.variables import MeanName
 
 __all__ = ["plan"]
 
@@ -20,7 +21,7 @@ __all__ = ["plan"]
 @click.option("--at-most", type=float, required=True, help="The largest value that is accepted.")
 @click.option(
     "--quantity",
-    type=click.Choice(["sojourn_mean", "jobs_per_server", "waiting_probability"]),
+    type=click.Choice(get_args(MeanName)),
     default="sojourn_mean",
     show_default=True,
     help="The variable that must not be larger.",

@@ -46,7 +46,6 @@ class Balance:
     """
 
     def __init__(self, chain: Chain):
-
         total = chain.states.total
         # Totals do not fall from state to state, so that equal ones lie together.
         self.starts = np.searchsorted(total, np.arange(total[-1] + 1))

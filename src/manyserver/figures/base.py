@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, Field
 
-from manyserver.analysis.axes import at_values, named, side_by_side, spread_out, title
+from manyserver.analysis.axes import at_values, named, own_axes, side_by_side, spread_out, title
 from manyserver.analysis.curves import each_jobs, method_of, points, rate_dimension, select
 from manyserver.analysis.kinds import Kind
 from manyserver.methods import METHOD, Role
@@ -26,9 +26,11 @@ __all__ = [
     "FigureKind",
     "FigureOptions",
     "RegimeOptions",
+    "check_axis",
     "chosen",
     "finite_servers",
     "heading",
+    "numeric_axes",
     "read",
     "served",
     "shortened",
@@ -189,6 +191,24 @@ def heading(here: "xr.Dataset", cube: "xr.Dataset", fixed: list[str]) -> str:
     return ", ".join(told)
 
 
+def numeric_axes(cube: "xr.Dataset") -> tuple[str, ...]:
+    """Return the axes of numbers: rates or loads, ``n_servers``, and those of the study's own."""
+    return rate_dimension(cube), "n_servers", *own_axes(cube)
+
+
+def check_axis(option: str, axis: str, known: tuple[str, ...]) -> None:
+    """Check the name of an axis that an option gives.
+
+    Raises
+    ------
+    ValueError
+        If it is not a known one.
+    """
+    if axis not in known:
+        allowed = ", ".join(known)
+        raise ValueError(f"{option} = {axis!r}: is not in the cube; must be one of {allowed}")
+
+
 def x_label(cube: "xr.Dataset", axis: str) -> str:
     """Return the label of an axis: words and a symbol."""
     from manyserver.figures.drawing import style
@@ -206,12 +226,14 @@ def read(
     """Read `variable` along `dimension` from a slice that has no other dimension left.
 
     The method is given by its name or role. One that the cube does not hold gives missing values,
-    and so does such a number of servers.
+    and so does such a number of servers. What no method computes belongs to the limit alone.
     """
     x = np.asarray(cube[dimension].values, dtype=float)
     missing = Curve(x, np.full(x.size, np.nan), np.zeros(x.size))
     method = method_of(cube, wanted)
     if not method or variable not in cube:
+        return missing
+    if METHOD not in cube[variable].dims and wanted is not Role.LIMIT:
         return missing
     part = cube.sel({METHOD: method})
     if n_servers is not None:

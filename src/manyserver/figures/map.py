@@ -10,7 +10,15 @@ from pydantic import Field
 from manyserver.analysis.axes import own_axes
 from manyserver.analysis.curves import method_of, points, rate_dimension
 from manyserver.analysis.messages import messages_at
-from manyserver.figures.base import FigureKind, FigureOptions, chosen, heading, x_label
+from manyserver.figures.base import (
+    FigureKind,
+    FigureOptions,
+    check_axis,
+    chosen,
+    heading,
+    numeric_axes,
+    x_label,
+)
 from manyserver.methods import METHOD, Role
 from manyserver.variables import MeanName
 
@@ -148,11 +156,9 @@ class MapFigure(FigureKind[Options]):
         from manyserver.figures.drawing import legends, marks, style
 
         x, y = options.x or rate_dimension(cube), options.y
-        numbers = (rate_dimension(cube), SERVERS, *own_axes(cube))
-        for name, axis in (("x", x), ("y", y)):
-            if axis not in numbers:
-                allowed = ", ".join(numbers)
-                raise ValueError(f"{name} = {axis!r}: is not in the cube; must be one of {allowed}")
+        numbers = numeric_axes(cube)
+        check_axis("x", x, numbers)
+        check_axis("y", y, numbers)
         cube = _at_servers(chosen(cube, options, keep=own_axes(cube)), x, y, options)
         fixed = [axis for axis in ("system", *numbers) if axis in cube.dims and axis not in (x, y)]
         if options.show == "value":

@@ -14,14 +14,17 @@ from manyserver.figures.base import (
     Curve,
     FigureKind,
     FigureOptions,
+    check_axis,
     chosen,
     finite_servers,
     heading,
+    numeric_axes,
     read,
     shortened,
     x_label,
 )
 from manyserver.methods import METHOD, Role
+from manyserver.variables import MeanName
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -48,9 +51,7 @@ class Options(FigureOptions):
     `n_servers`, or an axis of the study's own."""
     curves: str = "policy"
     """What has a curve for each of its values: `policy`, `system`, or another such axis."""
-    quantity: Literal[
-        "sojourn_mean", "jobs_per_server", "waiting_probability", "stability_limit"
-    ] = "sojourn_mean"
+    quantity: Literal[MeanName, "stability_limit"] = "sojourn_mean"
     """The variable on the vertical axis; a stability limit is that of the load."""
     n_servers: int | None = None
     """Number of servers of the simulations drawn; the largest if left out."""
@@ -126,14 +127,9 @@ class SojournAgainstFigure(FigureKind[Options]):
         from manyserver.figures.drawing import legends, marks
 
         x = options.x or rate_dimension(cube)
-        numbers = (rate_dimension(cube), SERVERS, *own_axes(cube))
-        for name, axis, known in (
-            ("x", x, numbers),
-            ("curves", options.curves, ("system", "policy", *numbers)),
-        ):
-            if axis not in known:
-                allowed = ", ".join(known)
-                raise ValueError(f"{name} = {axis!r}: is not in the cube; must be one of {allowed}")
+        numbers = numeric_axes(cube)
+        check_axis("x", x, numbers)
+        check_axis("curves", options.curves, ("system", "policy", *numbers))
         cube = chosen(cube, options, keep=own_axes(cube))
         # What no method computes does not depend on the rate, either.
         computed = METHOD in cube[options.quantity].dims if options.quantity in cube else True
@@ -250,8 +246,6 @@ def _curves(
         else:
             limit = read(curve, options.quantity, x, Role.LIMIT, np.inf)
             simulated = read(curve, options.quantity, x, Role.SIMULATION, n_servers or np.nan)
-            if options.quantity in curve and METHOD not in curve[options.quantity].dims:
-                simulated = simulated.at(np.zeros(simulated.x.size, dtype=bool))
         if limit.known.x.size or simulated.known.x.size:
             found.append(_Drawn(look, limit, simulated))
     return found

@@ -209,7 +209,6 @@ def _simulated(pair: _Pair) -> np.ndarray:
 
 
 def _allowed(pair: _Pair, level: float, relative: float) -> np.ndarray:
-
     size = np.maximum(np.abs(pair.first), np.abs(pair.second))
     # An infinite value agrees with itself alone.
     size = np.where(np.isinf(size), 0.0, size)

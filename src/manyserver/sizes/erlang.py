@@ -43,7 +43,6 @@ class Erlang(SizeLaw):
         return self._gamma_cdf(self.shape, x)
 
     def _gamma_cdf(self, shape: int, x: ArrayLike) -> np.ndarray:
-
         return np.asarray(scipy.special.gammainc(shape, self.shape / self.mean * self._clipped(x)))
 
     def quantile(self, probability: ArrayLike) -> np.ndarray:

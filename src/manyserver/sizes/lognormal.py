@@ -48,7 +48,6 @@ class Lognormal(SizeLaw):
         return math.log(self.mean) - self.sigma**2 / 2
 
     def _cdf(self, x: ArrayLike, mu: float) -> np.ndarray:
-
         with np.errstate(divide="ignore"):
             return np.asarray(scipy.special.ndtr((np.log(self._clipped(x)) - mu) / self.sigma))
 

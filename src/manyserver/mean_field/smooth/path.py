@@ -29,7 +29,6 @@ def follow_drift(
 def _integrate(
     drift: Drift, state: np.ndarray, times: np.ndarray, tolerances: tuple[float, float]
 ) -> np.ndarray:
-
     if times[-1] == 0:
         return drift.tails(state)[None]
     solution = scipy.integrate.solve_ivp(

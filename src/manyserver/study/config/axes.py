@@ -22,6 +22,7 @@ __all__ = [
     "read_grid",
     "read_number",
     "read_servers",
+    "untitled",
 ]
 
 MOST_VALUES = 100_000
@@ -202,6 +203,11 @@ class Axis(Strict):
     """How figures write it, in the language of TeX without $; by default its name."""
     title: str = ""
     """What it is, in a few words for figures and the cube; by default its name."""
+
+
+def untitled(name: str) -> str:
+    """Return what the cube says of an axis that has no title."""
+    return f"axis {name} of the study"
 
 
 AXIS_SCHEMA: dict = {"anyOf": [*_VALUES["anyOf"], Axis.model_json_schema()]}

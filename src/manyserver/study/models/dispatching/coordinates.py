@@ -10,7 +10,7 @@ from manyserver.methods import METHOD, ROLE
 from manyserver.model import Pool, exact_capacity
 from manyserver.policies import Policy
 from manyserver.policies.stability_limit import stability_limit
-from manyserver.study.config.axes import Axis
+from manyserver.study.config.axes import Axis, untitled
 from manyserver.study.models.dispatching.jobs import Jobs
 from manyserver.study.models.dispatching.spread import Axes, Spread, as_label
 from manyserver.study.points import canonical
@@ -60,7 +60,7 @@ def coordinates(
     """Describe the axes, the policies, the jobs, and the systems with their pools and loads."""
     return {
         **{name: _own(name, axis) for name, axis in axes.own.items()},
-        "policy_name": _table("policy", axes, policies, lambda policy: policy.name, ()),
+        "policy_name": ("policy", [next(iter(policy)).name for policy in policies.values()]),
         "policy_parameters": _table(
             "policy", axes, policies, lambda policy: canonical(policy.parameters)
         ),
@@ -74,7 +74,7 @@ def _own(name: str, axis: Axis) -> tuple[str, list[Any], dict[str, str]]:
     described = {
         "units": "1",
         "symbol": axis.symbol or name,
-        "long_name": axis.title or f"axis {name} of the study",
+        "long_name": axis.title or untitled(name),
         # Floats do not tell 2/3 from what is near it.
         "exact": ", ".join(str(value).lower() for value in axis.values),
     }
@@ -82,21 +82,11 @@ def _own(name: str, axis: Axis) -> tuple[str, list[Any], dict[str, str]]:
 
 
 def _table(
-    label: str,
-    axes: Axes,
-    things: Mapping[str, Spread[T]],
-    tell: Callable[[T], Any],
-    dims: tuple[str, ...] | None = None,
+    label: str, axes: Axes, things: Mapping[str, Spread[T]], tell: Callable[[T], Any]
 ) -> tuple[tuple[str, ...], np.ndarray]:
     """Tell something of all things, along their labels and the axes on which any depends."""
-    if dims is None:
-        used = {dim for thing in things.values() for dim in thing.dims}
-        dims = tuple(dim for dim in axes.values if dim in used)
-    places = list(axes.places(*dims)) if dims else [{}]
-    if not dims:
-        told = [[tell(next(iter(thing)))] for thing in things.values()]
-    else:
-        told = [[tell(thing.at(place)) for place in places] for thing in things.values()]
+    dims = axes.dims_of(*things.values())
+    told = [[tell(thing.at(place)) for place in axes.places(dims)] for thing in things.values()]
     shape = (len(things), *(len(axes.values[dim]) for dim in dims))
     array = np.array(told)
     return (label, *dims), array.reshape(shape + array.shape[2:])
@@ -144,11 +134,9 @@ def stability(
     policies: Mapping[str, Spread[Policy]],
 ) -> dict[str, Any]:
     """Return the load up to which every policy can serve every system."""
-    used = {dim for part in systems.values() for dim in part.dims}
-    used |= {dim for part in policies.values() for dim in part.dims}
-    dims = tuple(dim for dim in axes.values if dim in used)
+    dims = axes.dims_of(*systems.values(), *policies.values())
     limit = cache(_limit)
-    places = list(axes.places(*dims)) if dims else [{}]
+    places = list(axes.places(dims))
     found = [
         [
             [limit(pools.at(place), policy.at(place)) for place in places]

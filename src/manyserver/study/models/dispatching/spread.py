@@ -1,6 +1,6 @@
 """Parts of a study that may depend on its axes: systems, policies, job sizes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Generic, TypeVar
@@ -60,15 +60,20 @@ class Axes:
         """Return the names of the study's own axes that occur in plain values."""
         return names_in(list(values), self.own)
 
-    def places(self, *dims: str) -> Iterator[dict[str, int]]:
-        """Yield all places on some axes; on all if none is named."""
-        names = dims or tuple(self.values)
+    def places(self, dims: Iterable[str]) -> Iterator[dict[str, int]]:
+        """Yield all places on some axes: a single one, of no axis, if there are none."""
+        names = tuple(dims)
         for where in product(*(range(len(self.values[name])) for name in names)):
             yield dict(zip(names, where, strict=True))
 
     def dims(self, *values: object) -> tuple[str, ...]:
         """Return the axes on which formulas in plain values depend, in the cube's order."""
         used = {self.own[name].along or name for name in self.used(*values)}
+        return tuple(name for name in self.values if name in used)
+
+    def dims_of(self, *spreads: Spread[Any]) -> tuple[str, ...]:
+        """Return the axes on which any of some things depends, in the cube's order."""
+        used = {dim for spread in spreads for dim in spread.dims}
         return tuple(name for name in self.values if name in used)
 
     def numbers(self, place: Place) -> dict[str, Number]:
@@ -105,7 +110,7 @@ class Axes:
         """
         dims = self.dims(value)
         made = {}
-        for place in self.places(*dims) if dims else [{}]:
+        for place in self.places(dims):
             numbers = self.numbers(place)
             try:
                 made[tuple(place.values())] = make(evaluated(value, numbers) if dims else value)

@@ -25,6 +25,8 @@ __all__ = ["IMPOSSIBLE", "UNSTABLE", "Sweep"]
 
 MOST_MEMORY = 16e9
 """Bytes that a point may take."""
+LIGHT = 1e-9
+"""An arrival rate that every system can serve."""
 UNSTABLE = "unstable"
 """Status of a point at which the policy cannot serve the system."""
 IMPOSSIBLE = "impossible"
@@ -159,7 +161,7 @@ class Sweep:
         """Tell which numbers of servers do not split into whole pools, whatever the axes are."""
         for label, these in pools.items():
             for n_servers in self.config.sweep.n_servers:
-                errors = [_unsplit(own, n_servers) for own in these]
+                errors = [_system(LIGHT, own, n_servers)[2] for own in these]
                 if all(errors):
                     self.mistakes.add("sweep.n_servers", f"{errors[0]} (system {label!r})")
 
@@ -182,8 +184,8 @@ class Sweep:
         followed = next((next(iter(spread)) for spread in jobs.values()), None)
         for label, these in pools.items():
             for n in filter(None, self.config.sweep.n_servers):
-                whole = (own for own in these if not _unsplit(own, n))
-                system = next((System(1e-9, own, n) for own in whole), None)
+                made = (_system(LIGHT, own, n)[0] for own in these)
+                system = next(filter(None, made), None)
                 if system is None:
                     continue  # told elsewhere
                 for method in self.config.methods_used:
@@ -230,7 +232,7 @@ class Sweep:
             for (system_label, own), (i, (label, spread)), (of_jobs, these) in parts:
                 if not self.served(i, system_label):
                     continue
-                for place in self.axes.places():
+                for place in self.axes.places(self.axes.values):
                     labels = {
                         "system": system_label,
                         "policy": label,
@@ -312,15 +314,6 @@ def _verdict(policy: Policy, system: System) -> tuple[str, str]:
     return "", ""
 
 
-def _unsplit(pools: Pools, n_servers: int | None) -> str:
-    """Say why servers do not split into whole pools; empty if they do."""
-    try:
-        System(1e-9, pools, n_servers)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
 def _pool(told: Mapping[str, Any]) -> Pool:
     for name, value in told.items():
         if isinstance(value, str):
@@ -336,7 +329,7 @@ def _pools(told: Mapping[str, Any]) -> Pools:
     if told["capacity"] is not None:
         scale = Fraction(told["capacity"]) / exact_capacity(pools)
         pools = [Pool(pool.fraction, pool.speed * scale, pool.buffer) for pool in pools]
-    return System(1e-9, pools).pools
+    return System(LIGHT, pools).pools
 
 
 def _arrival_rate(rate_name: str, rate: Fraction, pools: Pools) -> float:
