@@ -19,6 +19,7 @@ from manyserver.mean_field import (
 from manyserver.model import NotKnown, Pool, System, UnstableSystem
 from manyserver.policies import Policy, policy
 from manyserver.policies.stability_limit import stability_limit
+from manyserver.schedule import Linear, Schedule, Sine, Steps, read_schedule
 from manyserver.simulate import simulate
 from manyserver.sizes import SizeLaw, size_law
 from manyserver.sizing import Target, cheapest_mix, fewest_servers, highest_load
@@ -33,11 +34,15 @@ if TYPE_CHECKING:
 __all__ = [
     "CriticalLoad",
     "Discipline",
+    "Linear",
     "NotKnown",
     "NotSmooth",
     "Policy",
     "Pool",
+    "Schedule",
+    "Sine",
     "SizeLaw",
+    "Steps",
     "System",
     "Target",
     "TooManyStates",
@@ -58,6 +63,7 @@ __all__ = [
     "policy",
     "pull_asymptotics",
     "pull_fixed_point",
+    "read_schedule",
     "refine",
     "relaxation_time",
     "simulate",
