@@ -14,8 +14,8 @@ from manyserver.simulation.lanes import LANES, make_vectors
 from manyserver.simulation.lockstep_kernel import BLOCK, advance
 from manyserver.simulation.lockstep_observations import make_lane_observations, make_lane_scratch
 from manyserver.simulation.observations import Observations
-from manyserver.simulation.progress import STEP
-from manyserver.simulation.replica import NEVER, STEPS_PER_PIECE, Measured, Replica
+from manyserver.simulation.progress import NEVER, STEP
+from manyserver.simulation.replica import STEPS_PER_PIECE, Measured, Replica
 from manyserver.simulation.tables import make_polls
 
 __all__ = ["Lockstep", "LockstepState", "LockstepTables", "make_lockstep_tables"]

@@ -19,12 +19,13 @@ number u holds at least k jobs if u < (servers with at least k jobs).
 import numpy as np
 
 from manyserver.simulation.observations import end_piece, observe
-from manyserver.simulation.progress import LENGTH, PERIOD, PIECE, REMAINING, WAIT
+from manyserver.simulation.progress import NEVER, PERIOD, PIECE, REMAINING, WAIT
 from manyserver.simulation.random import kernel, next_word, uniform, wide_product
 
 __all__ = ["advance"]
 
 _0, _1 = np.uint64(0), np.uint64(1)
+_NEVER = np.uint64(NEVER)
 
 
 @kernel(inline="always")
@@ -141,9 +142,9 @@ def _play(tables, tail, held, drawn, rng, flows, steps, remaining):  # type: ign
 
 @kernel(cache=True)
 def advance(  # type: ignore[no-untyped-def]
-    tables, tail, held, drawn, flows, before, rng, progress, joining, scratch, observations
+    tables, tail, held, drawn, flows, before, lengths, rng, progress, joining, scratch, observations
 ):
-    """Simulate pieces of equal length, until all are done or a server reaches the last level.
+    """Simulate pieces, until all are done or a server reaches the last level.
 
     Parameters
     ----------
@@ -154,7 +155,7 @@ def advance(  # type: ignore[no-untyped-def]
         Servers of each group, and those that are not announced, changed in place.
     drawn : array of int64, shape (look,)
         Room to work.
-    flows, before, rng, progress, observations
+    flows, before, lengths, rng, progress, observations
         As :meth:`manyserver.simulation.replica.Replica.play` has them.
     joining, scratch : JoiningTables, Scratch
         How to sample.
@@ -165,19 +166,18 @@ def advance(  # type: ignore[no-untyped-def]
         Whether all pieces are done.
     """
     piece, remaining, wait = progress[PIECE], progress[REMAINING], progress[WAIT]
-    full = False
+    full, at_ends = False, progress[PERIOD] == _0
     while piece < np.uint64(len(flows)) and not full:
         row = flows[piece]
-        while remaining > _0 and not full:
-            steps = np.int64(min(remaining, wait))
-            done, remaining, full = _play(tables, tail, held, drawn, rng, row, steps, remaining)
-            wait -= np.uint64(done)
-            if wait == _0:
-                observe(row, before, np.int64(piece), joining, scratch, observations)
-                wait = progress[PERIOD]
+        steps = np.int64(min(remaining, wait))
+        done, remaining, full = _play(tables, tail, held, drawn, rng, row, steps, remaining)
+        wait -= np.uint64(done)
+        if wait == _0 or (at_ends and remaining == _0):
+            observe(row, before, np.int64(piece), joining, scratch, observations)
+            wait = _NEVER if at_ends else progress[PERIOD]
         if remaining == _0:
             end_piece(row, before, joining)
             piece += _1
-            remaining = progress[LENGTH]
+            remaining = lengths[piece]
     progress[PIECE], progress[REMAINING], progress[WAIT] = piece, remaining, wait
     return not full

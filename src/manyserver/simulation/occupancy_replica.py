@@ -13,7 +13,7 @@ from manyserver.simulation.joining_tables import make_joining_tables
 from manyserver.simulation.observations import Observations, make_scratch
 from manyserver.simulation.occupancy_kernel import advance
 from manyserver.simulation.replica import Measured, Replica, messages_per_job
-from manyserver.simulation.tables import intervals
+from manyserver.simulation.tables import event_rates, intervals
 from manyserver.statistics.estimates import Controls, Estimate
 
 __all__ = ["CountsTables", "OccupancyReplica", "OnCounts", "make_counts_tables"]
@@ -66,10 +66,8 @@ def make_counts_tables(system: System, policy: Policy, levels: int) -> CountsTab
     listed = np.concatenate(classes)
     branches = sampling.branches
     draws = [draw for branch in branches for draw in branch.draws]
-    arrivals = system.arrival_rate * np.array([branch.probability for branch in branches] or [1.0])
-    bound, inverse = intervals(
-        [*(system.finite_servers * arrivals), *(np.array(system.counts) * system.speeds)]
-    )
+    rates = event_rates(system, sampling, system.arrival_rate, system.speeds)
+    bound, inverse = intervals(rates)
     return CountsTables(
         bound,
         inverse,
@@ -120,6 +118,7 @@ class OccupancyReplica(OnCounts):
     def _tabulate(self, tail: np.ndarray) -> None:
         self.tail = np.ascontiguousarray(tail, dtype=np.int64)
         self.tables = make_counts_tables(self.system, self.policy, self.levels)
+        self.tabulate_rates()
         self.joining = make_joining_tables(self.system, self.policy, self.levels)
         self.scratch = make_scratch(self.joining, self.levels)
         self.tied = bool((self.joining.group_draw < 0).any())
@@ -127,18 +126,26 @@ class OccupancyReplica(OnCounts):
         self.held = np.zeros(len(self.tables.first_class) + 1, dtype=np.int64)
         np.add.at(self.held, self.tables.group, -np.diff(self.tail, axis=1))
 
+    def tabulate_rates(self) -> None:
+        """Cut the interval of what a step can be."""
+        sampling = self.policy.sampling(self.system)
+        rates = event_rates(self.system, sampling, self.arrival_rate, self.speeds)
+        bound, inverse = intervals(rates)
+        self.tables = self.tables._replace(bound=bound, inverse=inverse)
+
     def play(
         self,
         flows: np.ndarray,
         before: np.ndarray,
+        lengths: np.ndarray,
         progress: np.ndarray,
         observations: Observations,
         tallies: np.ndarray,
     ) -> bool:
         """Run the kernel."""
         done = advance(
-            self.tables, self.tail, self.held, self.drawn, flows, before, self.rng, progress,
-            self.joining, self.scratch, observations,
+            self.tables, self.tail, self.held, self.drawn, flows, before, lengths, self.rng,
+            progress, self.joining, self.scratch, observations,
         )  # fmt: skip
         return bool(done)
 

@@ -12,12 +12,13 @@ their routers.
 import numpy as np
 
 from manyserver.simulation.observations import add_totals, end_piece, read_tails
-from manyserver.simulation.progress import LENGTH, PERIOD, PIECE, REMAINING, WAIT
+from manyserver.simulation.progress import NEVER, PERIOD, PIECE, REMAINING, WAIT
 from manyserver.simulation.random import kernel, next_word, wide_product
 
 __all__ = ["EMPTY", "N_TALLIES", "RETURN", "SQUARES_IDLE", "SQUARES_KNOWN", "STEPS", "advance"]
 
 _0, _1 = np.uint64(0), np.uint64(1)
+_NEVER = np.uint64(NEVER)
 
 STEPS, EMPTY, RETURN, SQUARES_KNOWN, SQUARES_IDLE, N_TALLIES = 0, 1, 2, 3, 4, 5
 """Tallies of a piece: steps; over the steps, the sum of the empty routers m, and of
@@ -165,6 +166,7 @@ def advance(  # type: ignore[no-untyped-def]
     known,
     flows,
     before,
+    lengths,
     rng,
     progress,
     joining,
@@ -172,7 +174,7 @@ def advance(  # type: ignore[no-untyped-def]
     observations,
     tallies,
 ):
-    """Simulate pieces of equal length, until all are done or a server reaches the last level.
+    """Simulate pieces, until all are done or a server reaches the last level.
 
     Parameters
     ----------
@@ -183,7 +185,7 @@ def advance(  # type: ignore[no-untyped-def]
         Idle servers of the pool that the router knows of, changed in place.
     known : array of int64, shape (router,)
         Sums of these over the pools, changed in place.
-    flows, before, rng, progress, observations, tallies
+    flows, before, lengths, rng, progress, observations, tallies
         As :meth:`manyserver.simulation.replica.Replica.play` has them.
     joining, scratch : JoiningTables, Scratch
         How to sample.
@@ -194,26 +196,24 @@ def advance(  # type: ignore[no-untyped-def]
         Whether all pieces are done.
     """
     piece, remaining, wait = progress[PIECE], progress[REMAINING], progress[WAIT]
-    full = False
+    full, at_ends = False, progress[PERIOD] == _0
     while piece < np.uint64(len(flows)) and not full:
         row, tally = flows[piece], tallies[piece]
-        if remaining == progress[LENGTH]:
-            tally[STEPS] += np.float64(remaining)
-        while remaining > _0 and not full:
-            steps = np.int64(min(remaining, wait))
-            done, remaining, full = _play(
-                tables, tail, messages, known, rng, row, tally, steps, remaining
-            )
-            wait -= np.uint64(done)
-            if wait == _0:
-                _observe(
-                    row, before, np.int64(piece), tables, messages, known, joining, scratch,
-                    observations, tally,
-                )  # fmt: skip
-                wait = progress[PERIOD]
+        steps = np.int64(min(remaining, wait))
+        done, remaining, full = _play(
+            tables, tail, messages, known, rng, row, tally, steps, remaining
+        )
+        tally[STEPS] += np.float64(done)
+        wait -= np.uint64(done)
+        if wait == _0 or (at_ends and remaining == _0):
+            _observe(
+                row, before, np.int64(piece), tables, messages, known, joining, scratch,
+                observations, tally,
+            )  # fmt: skip
+            wait = _NEVER if at_ends else progress[PERIOD]
         if remaining == _0:
             end_piece(row, before, joining)
             piece += _1
-            remaining = progress[LENGTH]
+            remaining = lengths[piece]
     progress[PIECE], progress[REMAINING], progress[WAIT] = piece, remaining, wait
     return not full

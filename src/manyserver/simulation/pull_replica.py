@@ -47,10 +47,14 @@ class PullTables(NamedTuple):
 def make_pull_tables(system: System, levels: int) -> PullTables:
     """Tabulate a system for a number of levels."""
     counts = np.array(system.counts)
-    rates = [*(counts * system.speeds), counts.sum() * system.arrival_rate]
-    threshold, alias = alias_method(rates)
+    threshold, alias = alias_method(_rates(system, system.arrival_rate, system.speeds))
     room = (~full(system, levels)).sum(axis=1)
     return PullTables(threshold, alias, room, np.uint64(counts.sum()))
+
+
+def _rates(system: System, arrival_rate: float, speeds: np.ndarray) -> list[float]:
+    """Return the rates of the events."""
+    return [*(np.array(system.counts) * speeds), system.finite_servers * arrival_rate]
 
 
 class PullReplica(OnCounts):
@@ -73,21 +77,28 @@ class PullReplica(OnCounts):
     def _tabulate(self, tail: np.ndarray) -> None:
         self.tail = np.ascontiguousarray(tail, dtype=np.int64)
         self.tables = make_pull_tables(self.system, self.levels)
+        self.tabulate_rates()
         self.joining = make_joining_tables(self.system, ONE_ROUTER, self.levels)
         self.scratch = make_scratch(self.joining, self.levels)
+
+    def tabulate_rates(self) -> None:
+        """Make the alias tables of the events."""
+        threshold, alias = alias_method(_rates(self.system, self.arrival_rate, self.speeds))
+        self.tables = self.tables._replace(threshold=threshold, alias=alias)
 
     def play(
         self,
         flows: np.ndarray,
         before: np.ndarray,
+        lengths: np.ndarray,
         progress: np.ndarray,
         observations: Observations,
         tallies: np.ndarray,
     ) -> bool:
         """Run the kernel."""
         done = advance(
-            self.tables, self.tail, self.messages, self.known, flows, before, self.rng, progress,
-            self.joining, self.scratch, observations, tallies,
+            self.tables, self.tail, self.messages, self.known, flows, before, lengths, self.rng,
+            progress, self.joining, self.scratch, observations, tallies,
         )  # fmt: skip
         return bool(done)
 

@@ -8,8 +8,8 @@ only as subclasses of :class:`Replica`, and the run knows none of them. To add o
    ``pool * levels + level`` of the server as it was before. An arrival at a full server is booked
    as well, and changes nothing; it counts as blocked.
 2. Write a subclass of :class:`Replica` that keeps the state: `start`, `grow`, `play`,
-   `tail_counts`, and where the kernel counts more than arrivals and departures, `n_tallies`,
-   `own_controls` and `own_outputs`.
+   `tail_counts`, `tabulate_rates`, and where the kernel counts more than arrivals and departures,
+   `n_tallies`, `own_controls` and `own_outputs`.
 3. Name it in :mod:`manyserver.simulation.kernels`.
 """
 
@@ -23,13 +23,14 @@ from manyserver.model import System
 from manyserver.policies import Policy, Sampling, full
 from manyserver.policies.messages import messages
 from manyserver.simulation.observations import Observations, first_levels, make_observations
+from manyserver.simulation.progress import NEVER
 from manyserver.simulation.random import seeded_words
 from manyserver.statistics.estimates import Controls, Estimate, batch_ratio
 
 __all__ = [
-    "NEVER",
     "STEPS_PER_PIECE",
     "Measured",
+    "Passed",
     "Replica",
     "counted",
     "messages_per_job",
@@ -40,8 +41,6 @@ __all__ = [
 FEWEST_LEVELS = 32
 STEPS_PER_PIECE = 2**31
 """Longest piece; the sums of the steps that follow each event then fit into 63 bits."""
-NEVER = 2**63
-"""Steps until the next sample, if there is none."""
 
 
 def step_rate(system: System) -> float:
@@ -85,6 +84,17 @@ class Measured(NamedTuple):
         return np.asarray(self.accepted + self.blocked.sum(axis=1) + self.leaves.sum(axis=(1, 2)))
 
 
+class Passed(NamedTuple):
+    """States at the ends of pieces."""
+
+    tails: np.ndarray
+    """Servers with at least so many jobs, shape (piece, pool, level)."""
+    joining: np.ndarray
+    """Probability that an arrival joins the class, shape (piece, pool, level)."""
+    blocked: np.ndarray
+    """Probability that an arrival is blocked, shape (piece,)."""
+
+
 class Replica(ABC):
     """A system that is simulated.
 
@@ -102,8 +112,8 @@ class Replica(ABC):
 
     Attributes
     ----------
-    rate : float
-        Steps per unit of time.
+    arrival_rate, speeds : float and numpy.ndarray
+        Of the system, unless other ones were set.
     levels : int
         Number of levels of the present tables.
     rng : numpy.ndarray of uint64, shape (8,)
@@ -131,13 +141,32 @@ class Replica(ABC):
         levels: int = FEWEST_LEVELS,
     ):
         self.system, self.policy = system, policy
-        self.rate = step_rate(system)
+        self.arrival_rate, self.speeds = system.arrival_rate, system.speeds
         shift = self.reseed(seed)
         tail = counted(start_tails, system.counts, shift)
         while levels < tail.any(axis=0).sum() + 1:
             levels *= 2
         self.levels = levels
         self.start(first_levels(tail[None], levels)[0])
+
+    @property
+    def rate(self) -> float:
+        """Steps per unit of time."""
+        counts = self.system.counts
+        return float(sum(counts) * self.arrival_rate + np.dot(counts, self.speeds))
+
+    def set_rates(self, arrival_rate: float, speeds: np.ndarray) -> None:
+        """Change the arrivals per unit of time and server, and the speeds of the pools.
+
+        What the policy looks at and prefers stays as it is for the system.
+        """
+        self.arrival_rate, self.speeds = arrival_rate, speeds
+        if self.rate > 0.0:
+            self.tabulate_rates()
+
+    @abstractmethod
+    def tabulate_rates(self) -> None:
+        """Make the tables of what a step can be for the present rates."""
 
     def reseed(self, seed: Sequence[int]) -> float:
         """Start the generators again, and return one more number, uniform on [0, 1)."""
@@ -164,6 +193,7 @@ class Replica(ABC):
         self,
         flows: np.ndarray,
         before: np.ndarray,
+        lengths: np.ndarray,
         progress: np.ndarray,
         observations: Observations,
         tallies: np.ndarray,
@@ -177,6 +207,8 @@ class Replica(ABC):
             by the server's code before, and after it the sum of the steps that follow each.
         before : numpy.ndarray of int64, shape (pool, level)
             Servers with at least so many jobs when the piece began, changed in place.
+        lengths : numpy.ndarray of uint64, shape (piece + 1,)
+            Steps of each piece; the last one is not read.
         progress : numpy.ndarray of uint64, shape (5,)
             See :mod:`manyserver.simulation.progress`; changed in place.
         observations : Observations
@@ -229,17 +261,41 @@ class Replica(ABC):
         moments : bool
             Whether observations add up products of the numbers of servers in two classes.
         """
-        if steps > STEPS_PER_PIECE:
-            raise ValueError(f"steps = {steps}: must be at most {STEPS_PER_PIECE}")
+        lengths = np.full(pieces + 1, steps, dtype=np.uint64)
+        wait = period or NEVER
+        return self._measured(*self._played(lengths, wait, wait, moments), steps)
+
+    def pass_through(self, lengths: np.ndarray) -> Passed:
+        """Simulate pieces, and tell the state at the end of each.
+
+        Parameters
+        ----------
+        lengths : numpy.ndarray of uint64, shape (piece,)
+            Steps of each piece; may be zero.
+        """
+        at_ends = 0
+        before, flows, observations, _ = self._played(
+            np.append(lengths, np.uint64(0)), NEVER, at_ends, False
+        )
+        departures, arrivals, _ = self._events(flows)
+        tails = np.repeat(before[None], len(lengths), axis=0)
+        tails[:, :, 1:] += (arrivals[:, :, :-1, 0] - departures[:, :, 1:, 0]).cumsum(axis=0)
+        return Passed(tails, observations.joining, observations.blocked)
+
+    def _played(
+        self, lengths: np.ndarray, wait: int, period: int, moments: bool
+    ) -> tuple[np.ndarray, np.ndarray, Observations, np.ndarray]:
+        """Simulate pieces; return the first state, flows, observations and tallies."""
+        if lengths.max() > STEPS_PER_PIECE:
+            raise ValueError(f"steps = {lengths.max()}: must be at most {STEPS_PER_PIECE}")
         at_start = self.tail_counts()
         before = at_start.copy()
-        n_pools = len(self.system.pools)
+        pieces, n_pools = len(lengths) - 1, len(self.system.pools)
         flows = np.zeros((pieces, 4 * n_pools * self.levels), dtype=np.uint64)
         observations = make_observations(pieces, n_pools, self.levels, moments)
         tallies = np.zeros((pieces, self.n_tallies))
-        wait = period or NEVER
-        progress = np.array([0, steps, wait, steps, wait], dtype=np.uint64)
-        while not self.play(flows, before, progress, observations, tallies):
+        progress = np.array([0, lengths[0], wait, 0, period], dtype=np.uint64)
+        while not self.play(flows, before, lengths, progress, observations, tallies):
             more = ((0, 0), (0, self.levels))
             at_start, before = np.pad(at_start, more), np.pad(before, more)
             shape = (pieces, n_pools, self.levels, 4)
@@ -248,29 +304,37 @@ class Replica(ABC):
             self.levels *= 2
             observations = observations.with_levels(self.levels)
             self.grow()
-        return self._measured(at_start, flows, steps, observations, tallies)
+        return at_start, flows, observations, tallies
+
+    def _events(self, flows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return departures, accepted arrivals, and arrivals that were blocked.
+
+        Each with the sums of the steps that follow, shape (piece, pool, level, 2) or (piece, pool).
+        """
+        shape = (len(flows), len(self.system.pools), self.levels, 2, 2)
+        numbers = flows.reshape(shape).astype(np.int64)
+        departures, arrivals = numbers[:, :, :, 0], numbers[:, :, :, 1]
+        departures[:, :, 0] = 0  # tries at idle servers
+        stopped = full(self.system, self.levels)
+        blocked = (arrivals[..., 0] * stopped).sum(axis=2)
+        arrivals[:, stopped] = 0
+        return departures, arrivals, blocked
 
     def _measured(
         self,
         before: np.ndarray,
         flows: np.ndarray,
-        steps: int,
         observations: Observations,
         tallies: np.ndarray,
+        steps: int,
     ) -> Measured:
-        shape = (len(flows), len(self.system.pools), self.levels, 2, 2)
-        counted = flows.reshape(shape).astype(np.int64)
-        departures, arrivals = counted[:, :, :, 0], counted[:, :, :, 1]
-        departures[:, :, 0] = 0  # tries at idle servers
-        stopped = full(self.system, self.levels)
-        blocked = (arrivals[..., 0] * stopped).sum(axis=2)
-        arrivals[:, stopped] = 0
+        departures, arrivals, blocked = self._events(flows)
         change = arrivals[:, :, :-1] - departures[:, :, 1:]
         # Tails change by one at an arrival or departure, for all the steps that follow it.
         net = change[..., 0].cumsum(axis=0)
         at_start = before[:, 1:] + np.concatenate([np.zeros_like(net[:1]), net[:-1]])
         servers = np.array(self.system.counts)[:, None]
-        tails = np.ones(shape[:3])
+        tails = np.ones(arrivals.shape[:3])
         tails[:, :, 1:] = (at_start + change[..., 1] / steps) / servers
         return Measured(tails, arrivals[..., 0], departures[..., 0], blocked, tallies, observations)
 

@@ -30,7 +30,7 @@ same arrivals and departures, however many servers they look at.
 import numpy as np
 
 from manyserver.simulation.observations import end_piece, observe
-from manyserver.simulation.progress import LENGTH, PERIOD, PIECE, REMAINING, STEP, WAIT
+from manyserver.simulation.progress import NEVER, PERIOD, PIECE, REMAINING, STEP, WAIT
 from manyserver.simulation.random import kernel, next_word, prefetch, uniform, wide_product
 
 __all__ = ["BLOCK", "advance", "draw_block"]
@@ -41,6 +41,7 @@ CACHED = 2**15
 """Of so many servers, the codes are at hand anyway."""
 
 _0, _1 = np.uint64(0), np.uint64(1)
+_NEVER = np.uint64(NEVER)
 _BLOCK = np.uint64(BLOCK)
 
 
@@ -130,9 +131,20 @@ def _play(codes, flows, tables, block, n_polls, step, stop, remaining):  # type:
 
 @kernel(cache=True)
 def advance(  # type: ignore[no-untyped-def]
-    codes, flows, before, polls, tables, rng, block, progress, joining, scratch, observations
+    codes,
+    flows,
+    before,
+    lengths,
+    polls,
+    tables,
+    rng,
+    block,
+    progress,
+    joining,
+    scratch,
+    observations,
 ):
-    """Simulate pieces of equal length, until all are done or a server reaches the last level.
+    """Simulate pieces, until all are done or a server reaches the last level.
 
     Parameters
     ----------
@@ -143,6 +155,8 @@ def advance(  # type: ignore[no-untyped-def]
         and after it the sum of the steps that follow each of them.
     before : array of int64, shape (pool, level)
         Servers with at least so many jobs when the piece began, changed in place.
+    lengths : array of uint64, shape (piece + 1,)
+        Steps of each piece; the last one is not read.
     polls : Polls
         What a step can be, and which servers it looks at then.
     tables : Tables
@@ -162,29 +176,28 @@ def advance(  # type: ignore[no-untyped-def]
         Whether all pieces are done.
     """
     piece, remaining, wait = progress[PIECE], progress[REMAINING], progress[WAIT]
-    step = progress[STEP]
+    step, at_ends = progress[STEP], progress[PERIOD] == _0
     n_polls = np.uint64(polls.fresh.size)
     full = False
     while piece < np.uint64(len(flows)) and not full:
         row = flows[piece]
-        while remaining > _0 and not full:
-            if step == _BLOCK:
-                draw_block(polls, rng, block)
-                if codes.size > CACHED:
-                    for place in range(np.uint64(block.server.size)):
-                        prefetch(codes, block.server[place])
-                step = _0
-            stop = min(_BLOCK, step + min(remaining, wait))
-            wait += step
-            step, remaining, full = _play(codes, row, tables, block, n_polls, step, stop, remaining)
-            wait -= step
-            if wait == _0:
-                observe(row, before, np.int64(piece), joining, scratch, observations)
-                wait = progress[PERIOD]
+        if step == _BLOCK:
+            draw_block(polls, rng, block)
+            if codes.size > CACHED:
+                for place in range(np.uint64(block.server.size)):
+                    prefetch(codes, block.server[place])
+            step = _0
+        stop = min(_BLOCK, step + min(remaining, wait))
+        wait += step
+        step, remaining, full = _play(codes, row, tables, block, n_polls, step, stop, remaining)
+        wait -= step
+        if wait == _0 or (at_ends and remaining == _0):
+            observe(row, before, np.int64(piece), joining, scratch, observations)
+            wait = _NEVER if at_ends else progress[PERIOD]
         if remaining == _0:
             end_piece(row, before, joining)
             piece += _1
-            remaining = progress[LENGTH]
+            remaining = lengths[piece]
     progress[PIECE], progress[REMAINING], progress[WAIT] = piece, remaining, wait
     progress[STEP] = step
     return not full

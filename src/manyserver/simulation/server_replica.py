@@ -10,7 +10,14 @@ from manyserver.simulation.joining_tables import make_joining_tables
 from manyserver.simulation.observations import Observations, first_levels, make_scratch
 from manyserver.simulation.replica import Measured, Replica, messages_per_job, spread
 from manyserver.simulation.server_kernel import BLOCK, advance
-from manyserver.simulation.tables import code_type, make_block, make_polls, make_tables
+from manyserver.simulation.tables import (
+    code_type,
+    event_rates,
+    intervals,
+    make_block,
+    make_polls,
+    make_tables,
+)
 from manyserver.statistics.estimates import Controls, Estimate
 
 __all__ = ["ServerReplica"]
@@ -31,11 +38,24 @@ class ServerReplica(Replica):
 
     def _tabulate(self) -> None:
         self.polls = make_polls(self.system, self.policy)
+        self.tabulate_rates()
         self.block = make_block(self.polls)
         self.tied = self.polls.shuffled
         self.tables = make_tables(self.system, self.policy, self.levels)
         self.joining = make_joining_tables(self.system, self.policy, self.levels)
         self.scratch = make_scratch(self.joining, self.levels)
+
+    def set_rates(self, arrival_rate: float, speeds: np.ndarray) -> None:
+        """Change the rates, and forget the steps that were drawn ahead."""
+        super().set_rates(arrival_rate, speeds)
+        self.next_step = BLOCK
+
+    def tabulate_rates(self) -> None:
+        """Cut the interval of what a step can be."""
+        sampling = self.policy.sampling(self.system)
+        rates = event_rates(self.system, sampling, self.arrival_rate, self.speeds)
+        bound, inverse = intervals(rates)
+        self.polls = self.polls._replace(bound=bound, inverse=inverse)
 
     @cached_property
     def codes(self) -> np.ndarray:
@@ -72,6 +92,7 @@ class ServerReplica(Replica):
         self,
         flows: np.ndarray,
         before: np.ndarray,
+        lengths: np.ndarray,
         progress: np.ndarray,
         observations: Observations,
         tallies: np.ndarray,
@@ -79,8 +100,8 @@ class ServerReplica(Replica):
         """Run the kernel; steps are drawn ahead in blocks."""
         state = np.append(progress, np.uint64(self.next_step))
         done = advance(
-            self.codes, flows, before, self.polls, self.tables, self.rng, self.block, state,
-            self.joining, self.scratch, observations,
+            self.codes, flows, before, lengths, self.polls, self.tables, self.rng, self.block,
+            state, self.joining, self.scratch, observations,
         )  # fmt: skip
         progress[:], self.next_step = state[:-1], int(state[-1])
         if done:

@@ -137,7 +137,7 @@ def make_polls(system: System, policy: Policy) -> Polls:
     first, size, last = (
         np.ascontiguousarray(field, dtype=np.uint64).ravel() for field in table[:3]
     )
-    bound, inverse = intervals(event_rates(system, sampling))
+    bound, inverse = intervals(event_rates(system, sampling, system.arrival_rate, system.speeds))
     return Polls(
         bound,
         inverse,
@@ -151,13 +151,13 @@ def make_polls(system: System, policy: Policy) -> Polls:
     )
 
 
-def event_rates(system: System, sampling: Sampling) -> list[float]:
-    """Return the rates of the events, arrivals first."""
-    arrivals = [
-        system.n_servers * system.arrival_rate * branch.probability  # type: ignore[operator]
-        for branch in sampling.branches
-    ]
-    return arrivals + list(np.array(system.counts) * system.speeds)
+def event_rates(
+    system: System, sampling: Sampling, arrival_rate: float, speeds: np.ndarray
+) -> list[float]:
+    """Return the rates of the events: the branches of an arrival, or one, and departures."""
+    parts = [branch.probability for branch in sampling.branches] or [1.0]
+    arrivals = [system.finite_servers * arrival_rate * part for part in parts]
+    return arrivals + list(np.array(system.counts) * speeds)
 
 
 def intervals(rates: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
@@ -172,7 +172,9 @@ def intervals(rates: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
     """
     ends = np.cumsum(rates) / np.sum(rates)
     bound = np.concatenate([[0.0], ends[:-1]])
-    return bound, ROUNDING / np.diff(bound, append=1.0)
+    lengths = np.diff(bound, append=1.0)
+    # What never happens has an interval of no length.
+    return bound, ROUNDING / np.where(lengths > 0.0, lengths, np.inf)
 
 
 def _branch_polls(
